@@ -1,0 +1,36 @@
+"""Reading the rows of a dataset that has been validated."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rft.dataset.lines import BOM, Line, Source, opened, physical_lines
+from rft.dataset.strictjson import parse
+
+
+class DatasetError(ValueError):
+    """A line is no row; the message names the line and the reason."""
+
+
+def iter_rows(source: Source) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file, one at a time; raises `DatasetError` at the first bad line."""
+    with opened(source) as stream:
+        for line in physical_lines(stream):
+            data = line.data
+            if line.number == 1 and data is not None:
+                data = data.removeprefix(BOM)
+            if data is None or data.strip():
+                yield _row(line, data)
+
+
+def _row(line: Line, data: bytes | None) -> dict[str, Any]:
+    if data is None:
+        raise DatasetError(f"Line {line.number} is too long ({line.length:,} bytes).")
+    try:
+        row, findings = parse(data.decode())
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"Line {line.number} is not UTF-8: {error}.") from error
+    if findings:
+        raise DatasetError(f"Line {line.number}: {findings[0].message}")
+    if not isinstance(row, dict):
+        raise DatasetError(f"Line {line.number} holds JSON, but no object.")
+    return row

@@ -1,0 +1,133 @@
+"""Strict JSON, with the place of everything that is wrong.
+
+Python's parser takes NaN and infinities, keeps the last of duplicate keys and accepts lone
+surrogates. Here its hooks leave marks behind, and a walk over the parsed row, made only when
+there may be something to find, turns the marks into findings with JSON pointers.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from typing import Any, NamedTuple
+
+from rft.dataset.report import Finding
+
+#: Deepest nesting of arrays and objects.
+MAX_DEPTH = 64
+
+_TROUBLE_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class _Bad(NamedTuple):
+    """Stands in the parsed row for a number that JSON does not have."""
+
+    rule: str
+    message: str
+
+
+def pointer(parent: str, key: str | int) -> str:
+    """The JSON pointer of a member; always encodable, whatever the key holds."""
+    escaped = str(key).replace("~", "~0").replace("/", "~1")
+    return f"{parent}/{shown(escaped)}"
+
+
+def shown(text: str, limit: int = 60) -> str:
+    """A text fit for a message: encodable and short."""
+    encodable = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return encodable if len(encodable) <= limit else f"{encodable[: limit - 1]}…"
+
+
+def parse(text: str) -> tuple[Any, list[Finding]]:
+    """Parse one line; the value is None when it is no JSON at all."""
+    hooks = _Hooks()
+    try:
+        value = hooks.decoder.decode(text)
+    except json.JSONDecodeError as error:
+        message = f"Not valid JSON: {error.msg} (column {error.pos + 1})."
+        return None, [Finding("invalid_json", "", message, len(text[: error.pos].encode()))]
+    except RecursionError:
+        return None, [_too_deep("")]
+    nested = text.count("{") + text.count("[") > MAX_DEPTH
+    if nested or hooks.marked or _TROUBLE_ESCAPE.search(text):
+        return value, _walk(value, hooks.duplicates)
+    return value, []
+
+
+class _Hooks:
+    """One parse's hooks: numbers that are none become `_Bad`, duplicate keys are noted."""
+
+    def __init__(self) -> None:
+        self.marked = False
+        # By identity; the object is kept beside its keys so that the identity stays its own.
+        self.duplicates: dict[int, tuple[object, list[str]]] = {}
+        self.decoder = json.JSONDecoder(
+            object_pairs_hook=self._object,
+            parse_float=self._float,
+            parse_int=self._int,
+            parse_constant=self._constant,
+        )
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) != len(pairs):
+            self.marked = True
+            counts = Counter(key for key, _ in pairs)
+            twice = [key for key, count in counts.items() if count > 1]
+            self.duplicates[id(result)] = (result, twice)
+        return result
+
+    def _float(self, text: str) -> float | _Bad:
+        value = float(text)
+        return value if math.isfinite(value) else self._constant(text)
+
+    def _int(self, text: str) -> int | _Bad:
+        if len(text) <= 309:
+            return int(text)
+        self.marked = True
+        return _Bad("number_too_large", f"The number {shown(text, 20)} has {len(text)} digits.")
+
+    def _constant(self, text: str) -> _Bad:
+        self.marked = True
+        return _Bad("non_finite_number", f"{shown(text, 20)} is not a finite number.")
+
+
+def _walk(root: Any, duplicates: dict[int, tuple[object, list[str]]]) -> list[Finding]:
+    findings: list[Finding] = []
+    waiting: list[tuple[Any, str, int]] = [(root, "", 1)]
+    while waiting:
+        value, path, level = waiting.pop()
+        if isinstance(value, _Bad):
+            findings.append(Finding(value.rule, path, value.message))
+        elif isinstance(value, str):
+            findings.extend(_text_findings(value, path))
+        elif isinstance(value, (dict, list)):
+            if level > MAX_DEPTH:
+                findings.append(_too_deep(path))
+                continue
+            for key in duplicates.get(id(value), (value, []))[1]:
+                message = f"The key '{shown(key)}' stands twice in one object."
+                findings.append(Finding("duplicate_key", pointer(path, key), message))
+            members = value.items() if isinstance(value, dict) else enumerate(value)
+            for key, member in reversed(list(members)):
+                child = pointer(path, key)
+                if isinstance(key, str):
+                    findings.extend(_text_findings(key, child))
+                waiting.append((member, child, level + 1))
+    return findings
+
+
+def _text_findings(text: str, path: str) -> list[Finding]:
+    findings = []
+    lone = _SURROGATE.search(text)
+    if lone:
+        message = f"Half of a surrogate pair, \\u{ord(lone.group()):04x}, stands alone."
+        findings.append(Finding("lone_surrogate", path, message))
+    if "\0" in text:
+        findings.append(Finding("nul_character", path, "The text holds a NUL character."))
+    return findings
+
+
+def _too_deep(path: str) -> Finding:
+    return Finding("too_deep", path, f"The row is nested deeper than {MAX_DEPTH} levels.")

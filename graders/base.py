@@ -1,0 +1,95 @@
+"""What every grader is made of: a spec (pydantic, refused when wrong) and what it builds.
+
+A new grader is one file with a `Spec` subclass and a `Grader`, and one line in
+`registry.SINGLE_GRADERS`; nothing that calls graders changes.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from graders.errors import GradeError
+from graders.outcome import Failure, Note, Outcome, Score
+from graders.paths import Context, Path
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Grader(ABC):
+    """A built grader; it is used for many samples, concurrently."""
+
+    @abstractmethod
+    async def grade(self, context: Context) -> Outcome:
+        """Grade one sample; may raise `GradeError`, which `Spec.settle` turns into a failure."""
+
+    async def close(self) -> None:  # noqa: B027 - most graders hold nothing open
+        """Release what the grader holds open."""
+
+
+class Spec(BaseModel):
+    """The JSON of a grader. Unknown fields are refused; `wire()` gives the JSON back."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, serialize_by_alias=True)
+
+    type: str
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    pass_threshold: Finite | None = None
+    """Only says what counts as passed in an evaluation; it never changes the score."""
+    invalid_grade: Finite | None = None
+    """The score when the sample cannot be read; without it that is a failure."""
+
+    def paths(self) -> frozenset[Path]:
+        """The variables that the grader's templates read."""
+        return frozenset()
+
+    def warnings(self, *, covered: bool = False) -> list[str]:
+        """Sentences about what is allowed but likely a mistake.
+
+        `covered` says that a grader around this one has an `invalid_grade`.
+        """
+        reads_json = any(
+            p.namespace == "sample" and p.steps[0] == "output_json" for p in self.paths()
+        )
+        if not reads_json or covered or self.invalid_grade is not None:
+            return []
+        return [
+            f"{self.name} reads sample.output_json: a completion that is not JSON is a failure, "
+            "not a score; set invalid_grade to score it."
+        ]
+
+    def build(self) -> Grader:
+        """Build the grader: templates and formulas are compiled here, once."""
+        raise NotImplementedError
+
+    def wire(self) -> dict[str, Any]:
+        """The grader as normalised JSON, without fields that were not given."""
+        given: dict[str, Any] = self.model_dump(mode="json", exclude_unset=True)
+        return {"type": self.type, **given}
+
+    def settle(self, outcome: Outcome, name: str) -> Outcome:
+        """Name the grader of a failure, and apply `invalid_grade` where the sample is to blame."""
+        if not isinstance(outcome, Failure):
+            return outcome
+        culprit = outcome.grader or name
+        if self.invalid_grade is not None and outcome.blame == "sample":
+            note = Note(culprit, outcome.kind, outcome.detail)
+            return Score(self.invalid_grade, outcome.sub_scores, (note,))
+        return Failure(outcome.kind, outcome.detail, culprit, outcome.sub_scores)
+
+
+async def run(spec: Spec, grader: Grader, context: Context, *, name: str) -> Outcome:
+    """Grade one sample with a built grader; `name` is what its failures are reported under."""
+    try:
+        outcome = await grader.grade(context)
+    except GradeError as error:
+        outcome = Failure(error.kind, error.detail)
+    return spec.settle(outcome, name)
+
+
+def finite(value: float) -> float:
+    """Return the value, or fail the grade when it is NaN or infinite."""
+    if not math.isfinite(value):
+        raise GradeError("non_finite_reward", f"The score is {value}, not a finite number.")
+    return value

@@ -1,0 +1,164 @@
+"""`multi`: several graders and a formula over their scores.
+
+    {"type": "multi", "name": "reward",
+     "graders": {"exact": {…}, "form": {…}},
+     "calculate_output": "0.8 * exact + 0.2 * form"}
+
+`graders` may also come as a list or as one grader; both are turned into the map, keyed by name.
+Children are graded concurrently. One child that fails fails the whole (what did score is kept in
+`sub_scores`), and one that abstains makes the whole abstain.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
+
+from graders.base import Grader, Spec, run
+from graders.errors import FormulaError, SpecError, SpecProblem
+from graders.formula import Formula
+from graders.outcome import Abstain, Failure, Note, Outcome, Score
+from graders.paths import Context, Path
+from graders.problems import explain, nested, sentence, spec_class
+from graders.registry import SINGLE_GRADERS
+
+#: Most graders in one `multi`.
+MAX_CHILDREN = 50
+
+_SHAPE = '"graders" must map names to graders, as in {"exact": {"type": "string_check", …}}'
+
+
+def _as_map(raw: Any) -> Any:
+    """Bring the list form and the single form to the map, and parse every child."""
+    if isinstance(raw, dict) and isinstance(raw.get("type"), str):
+        raw = [raw]
+    if isinstance(raw, list):
+        raw = _keyed_by_name(raw)
+    if not isinstance(raw, dict) or not raw:
+        raise SpecError([SpecProblem("graders", f"{_SHAPE}.")])
+    if len(raw) > MAX_CHILDREN:
+        message = f"A multi grader may hold {MAX_CHILDREN} graders, not {len(raw)}."
+        raise SpecError([SpecProblem("graders", message)])
+    children: dict[str, Spec] = {}
+    problems: list[SpecProblem] = []
+    for key, child in raw.items():
+        try:
+            children[key] = _child(key, child)
+        except SpecError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise SpecError(problems)
+    return children
+
+
+def _keyed_by_name(children: list[Any]) -> dict[str, Any]:
+    keyed: dict[str, Any] = {}
+    for child in children:
+        name = child.get("name") if isinstance(child, dict) else None
+        if not isinstance(name, str) or name in keyed:
+            message = f"{_SHAPE}; in a list every grader needs a 'name' of its own."
+            raise SpecError([SpecProblem("graders", message)])
+        keyed[name] = child
+    return keyed
+
+
+def _child(key: str, raw: Any) -> Spec:
+    param = f"graders.{key}"
+    if not key.isascii() or not key.isidentifier():
+        message = f"Grader key {key!r} must be letters, digits and _ for a formula to name it."
+        raise SpecError([SpecProblem(param, message)])
+    if isinstance(raw, dict) and raw.get("type") == "multi":
+        raise SpecError([SpecProblem(param, "A multi grader cannot hold another multi grader.")])
+    if not isinstance(raw, dict):
+        raise SpecError([SpecProblem(param, f"{_SHAPE}; '{key}' is not a grader.")])
+    found = spec_class(raw, SINGLE_GRADERS, param=param)
+    try:
+        return found.model_validate(raw)
+    except ValidationError as error:
+        raise SpecError(nested(SpecError(explain(error, found)), param)) from error
+
+
+class Multi(Spec):
+    """The spec of a `multi` grader."""
+
+    type: Literal["multi"]
+    graders: Annotated[dict[str, SerializeAsAny[Spec]], BeforeValidator(_as_map)]
+    calculate_output: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _formula_names_graders(self) -> Self:
+        try:
+            names = Formula.parse(self.calculate_output).names
+        except FormulaError as error:
+            message = sentence(str(error))
+            problem = SpecProblem("calculate_output", message, "formula_parse_error")
+            raise SpecError([problem]) from error
+        unknown = sorted(names - self.graders.keys())
+        if unknown:
+            known = ", ".join(self.graders)
+            message = f"The formula names {', '.join(unknown)}, but the graders are {known}."
+            raise SpecError([SpecProblem("calculate_output", message, "formula_parse_error")])
+        return self
+
+    def paths(self) -> frozenset[Path]:
+        return frozenset(path for child in self.graders.values() for path in child.paths())
+
+    def warnings(self, *, covered: bool = False) -> list[str]:
+        """The children's warnings, and the first corner of scores where the formula fails."""
+        covered = covered or self.invalid_grade is not None
+        children = self.graders.values()
+        found = [text for child in children for text in child.warnings(covered=covered)]
+        formula = Formula.parse(self.calculate_output)
+        for corner in _corners(sorted(formula.names)):
+            try:
+                formula.evaluate(corner)
+            except FormulaError as error:
+                shown = ", ".join(f"{name}={value:g}" for name, value in corner.items())
+                found.append(f"calculate_output fails where {shown}: {error}.")
+                break
+        return found
+
+    def build(self) -> Grader:
+        return _MultiGrader(self)
+
+
+def _corners(names: list[str]) -> Iterator[dict[str, float]]:
+    """The scores at which formulas break: every mix of 0 and 1, or the two ends for many names."""
+    if len(names) > 8:
+        return (dict.fromkeys(names, score) for score in (0.0, 1.0))
+    mixes = itertools.product((0.0, 1.0), repeat=len(names))
+    return (dict(zip(names, mix, strict=True)) for mix in mixes)
+
+
+class _MultiGrader(Grader):
+    def __init__(self, spec: Multi) -> None:
+        self._children = [(key, child, child.build()) for key, child in spec.graders.items()]
+        self._formula = Formula.parse(spec.calculate_output)
+
+    async def grade(self, context: Context) -> Outcome:
+        outcomes = await asyncio.gather(
+            *(run(spec, grader, context, name=key) for key, spec, grader in self._children)
+        )
+        keys = [key for key, _, _ in self._children]
+        by_key = dict(zip(keys, outcomes, strict=True))
+        scores = {key: o.value for key, o in by_key.items() if isinstance(o, Score)}
+        for outcome in outcomes:
+            if isinstance(outcome, Failure):
+                return Failure(outcome.kind, outcome.detail, outcome.grader, scores)
+        for key, outcome in by_key.items():
+            if isinstance(outcome, Abstain):
+                return Abstain(f"{key}: {outcome.reason}")
+        notes = tuple(note for o in outcomes if isinstance(o, Score) for note in o.notes)
+        return self._combined(scores, notes)
+
+    def _combined(self, scores: dict[str, float], notes: tuple[Note, ...]) -> Outcome:
+        try:
+            return Score(self._formula.evaluate(scores), scores, notes)
+        except FormulaError as error:
+            return Failure("formula_runtime", f"calculate_output: {error}.", None, scores)
+
+    async def close(self) -> None:
+        for _, _, grader in self._children:
+            await grader.close()

@@ -1,0 +1,66 @@
+"""`string_check`: compare two texts; 1 when the operation holds, else 0.
+
+`eq` and `ne` compare exactly, code point by code point; `like` holds when the input contains the
+reference; `ilike` does so after Unicode case folding (`str.casefold`, so `ß` matches `SS`).
+There is no trimming and there are no wildcards. `normalize` is ours: it brings both texts to one
+Unicode form first.
+
+    {"type": "string_check", "name": "exact", "operation": "eq",
+     "input": "{{sample.output_text}}", "reference": "{{item.answer}}"}
+"""
+
+import unicodedata
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+
+from graders.base import Grader, Spec
+from graders.outcome import Score
+from graders.paths import Context, Path
+from graders.template import Template, TemplateText, paths_of
+
+_HOLDS: dict[str, Callable[[str, str], bool]] = {
+    "eq": lambda text, reference: text == reference,
+    "ne": lambda text, reference: text != reference,
+    "like": lambda text, reference: reference in text,
+    "ilike": lambda text, reference: reference.casefold() in text.casefold(),
+}
+
+
+def _canonical(operation: Any) -> Any:
+    # OpenAI's guide calls `ne` "neq" in its prose, so users' graders hold both.
+    return "ne" if operation == "neq" else operation
+
+
+class StringCheck(Spec):
+    """The spec of a `string_check` grader."""
+
+    type: Literal["string_check"]
+    input: TemplateText
+    reference: TemplateText
+    operation: Annotated[Literal["eq", "ne", "like", "ilike"], BeforeValidator(_canonical)]
+    normalize: Literal["nfc", "nfkc"] | None = None
+
+    def paths(self) -> frozenset[Path]:
+        return paths_of([self.input, self.reference])
+
+    def build(self) -> Grader:
+        return _StringCheckGrader(self)
+
+
+class _StringCheckGrader(Grader):
+    def __init__(self, spec: StringCheck) -> None:
+        self._input = Template.parse(spec.input)
+        self._reference = Template.parse(spec.reference)
+        self._holds = _HOLDS[spec.operation]
+        self._form: Literal["NFC", "NFKC"] | None = None
+        if spec.normalize:
+            self._form = "NFC" if spec.normalize == "nfc" else "NFKC"
+
+    async def grade(self, context: Context) -> Score:
+        text, reference = self._input.render(context), self._reference.render(context)
+        if self._form:
+            text = unicodedata.normalize(self._form, text)
+            reference = unicodedata.normalize(self._form, reference)
+        return Score(float(self._holds(text, reference)))

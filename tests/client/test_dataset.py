@@ -1,0 +1,234 @@
+"""The validator's rules, limits and report."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from rft.dataset import RULES, DatasetError, iter_rows, validate
+from rft.dataset.report import MAX_LISTED
+
+from tests.properties import json_values, property_test
+
+USER = {"role": "user", "content": "q"}
+ANSWER = {"role": "assistant", "content": "a"}
+IMAGE = {"type": "image_url", "image_url": {"url": "x"}}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
+
+
+def call(**changes: Any) -> dict[str, Any]:
+    return {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}} | changes
+
+
+def calling(*calls: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": list(calls)}
+
+
+def file_of(*rows: Any) -> io.BytesIO:
+    return io.BytesIO(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+
+
+def talk(*messages: Any, **fields: Any) -> dict[str, Any]:
+    return {"messages": list(messages), **fields}
+
+
+WRONG_ROWS: list[tuple[str, str, dict[str, Any]]] = [
+    ("messages_required", "/messages", {"prompt": "q"}),
+    ("messages_required", "/messages", {"messages": []}),
+    ("messages_required", "/messages", {"messages": 5}),
+    ("message_not_object", "/messages/0", talk("q", USER)),
+    ("unknown_role", "/messages/0/role", talk({"role": "human", "content": "q"}, USER)),
+    ("unknown_role", "/messages/0/role", talk({"role": ["user"], "content": "q"}, USER)),
+    ("content_required", "/messages/0/content", talk({"role": "user"})),
+    ("invalid_content", "/messages/0/content", talk({"role": "user", "content": 5})),
+    ("invalid_content", "/messages/0/content", talk({"role": "user", "content": []})),
+    (
+        "invalid_content",
+        "/messages/0/content/0/type",
+        talk({"role": "user", "content": [{"type": "video"}]}),
+    ),
+    (
+        "invalid_content",
+        "/messages/0/content/0/text",
+        talk({"role": "user", "content": [{"type": "text"}]}),
+    ),
+    (
+        "image_not_in_user",
+        "/messages/0/content/0",
+        talk(
+            {"role": "system", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}, USER
+        ),
+    ),
+    ("invalid_name", "/messages/0/name", talk({**USER, "name": 5})),
+    ("invalid_weight", "/messages/0/weight", talk({**ANSWER, "weight": 0.5}, USER)),
+    ("invalid_weight", "/messages/0/weight", talk({**USER, "weight": 1})),
+    ("invalid_tools", "/tools", talk(USER, tools={})),
+    ("invalid_tools", "/tools/0", talk(USER, tools=[{"type": "function"}])),
+    (
+        "invalid_tools",
+        "/tools/0/function/name",
+        talk(USER, tools=[{"type": "function", "function": {"name": "a b"}}]),
+    ),
+    ("invalid_tool_calls", "/messages/0/tool_calls", talk({**USER, "tool_calls": [call()]})),
+    ("invalid_tool_calls", "/messages/0/tool_calls/0", talk(calling({}), USER, tools=[TOOL])),
+    (
+        "invalid_tool_calls",
+        "/messages/0/tool_calls/0/id",
+        talk(calling(call(id=None)), USER, tools=[TOOL]),
+    ),
+    (
+        "invalid_tool_calls",
+        "/messages/0/tool_calls/0/function/arguments",
+        talk(calling(call(function={"name": "f", "arguments": {}})), USER, tools=[TOOL]),
+    ),
+    ("unknown_tool_call_id", "/messages/0", talk({"role": "tool", "content": "x"}, USER)),
+]
+
+
+@pytest.mark.parametrize(("rule", "path", "row"), WRONG_ROWS)
+def test_wrong_row(rule: str, path: str, row: dict[str, Any]) -> None:
+    report = validate(file_of(row))
+    assert (rule, path) in {(p.rule, p.path) for p in report.errors}
+    assert report.valid_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "messages"),
+    [
+        ("last_message_not_assistant", [USER]),
+        ("empty_target", [USER, {"role": "assistant", "content": ""}]),
+        ("nothing_to_learn", [USER, {**ANSWER, "weight": 0}]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["supervised", "warm_start"])
+def test_wrong_supervised_row(rule: str, messages: list[Any], kind: Any) -> None:
+    assert [p.rule for p in validate(file_of(talk(*messages)), kind).errors] == [rule]
+
+
+def test_weight_zero_excuses_an_empty_answer() -> None:
+    messages = [USER, {"role": "assistant", "content": "", "weight": 0}, USER, ANSWER]
+    report = validate(file_of(talk(*messages)), "supervised")
+    assert report.ok
+    assert [w.rule for w in report.warnings] == ["empty_assistant"]
+
+
+def test_fields_without_effect_are_warned_about_once_each() -> None:
+    rows = [talk(USER, ANSWER, answer=str(i), note="n") for i in range(3)]
+    report = validate(file_of(*rows), "supervised")
+    assert report.ok
+    assert {(w.path, w.count) for w in report.warnings} == {("/answer", 3), ("/note", 3)}
+    assert not validate(file_of(*rows), "warm_start").warnings
+
+
+def test_misspelt_message_field_is_pointed_out() -> None:
+    [warning] = validate(file_of(talk({**ANSWER, "wieght": 1}, USER))).warnings
+    assert (warning.rule, warning.path) == ("unknown_message_field", "/messages/0/wieght")
+    assert "weight" in warning.message
+
+
+def test_undeclared_tool_is_a_warning() -> None:
+    result = {"role": "tool", "tool_call_id": "c", "content": "x"}
+    report = validate(file_of(talk(calling(call()), result, USER)))
+    assert report.ok
+    assert [w.rule for w in report.warnings] == ["undeclared_tool"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("empty_file", b""),
+        ("empty_file", b"\n \n"),
+        ("not_an_object", b"[1]"),
+        ("not_an_object", b"null"),
+        ("invalid_json", b"'a'"),
+        ("too_deep", b"[" * 65 + b"]" * 65),
+        ("too_deep", b"[" * 100_000),
+        ("number_too_large", b'{"a":' + b"1" * 5_000 + b"}"),
+        ("nul_character", b'{"a":"\\u0000"}'),
+        ("lone_surrogate", b'{"\\udc00":1}'),
+        ("not_utf8", b"\x1f\x8b\x08\x00"),
+    ],
+)
+def test_wrong_line(rule: str, line: bytes) -> None:
+    assert [p.rule for p in validate(io.BytesIO(line)).errors] == [rule]
+
+
+def test_line_separator_characters_do_not_end_a_line() -> None:
+    row = talk({"role": "user", "content": "a\u2028b\u0085c"})
+    data = json.dumps(row, ensure_ascii=False).encode()
+    assert validate(io.BytesIO(data)).rows == 1
+    assert list(iter_rows(io.BytesIO(data))) == [row]
+
+
+def test_a_thousand_errors_are_counted_and_a_hundred_listed() -> None:
+    report = validate(io.BytesIO(b"{}\n" * 1_000))
+    assert len(report.errors) == MAX_LISTED
+    assert report.error_counts == {"messages_required": 1_000}
+
+
+def test_problem_names_line_offset_and_mend() -> None:
+    first = json.dumps(talk(USER)).encode() + b"\n"
+    report = validate(io.BytesIO(first + b"[]\n"))
+    [problem] = report.errors
+    assert (problem.line, problem.offset) == (2, len(first))
+    assert problem.mend == RULES["not_an_object"].mend
+    assert str(problem).startswith("line 2: ")
+    assert report.to_dict()["errors"][0]["rule"] == "not_an_object"
+
+
+def test_path_and_file_object_agree(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(file_of(talk(USER), 5).getvalue())
+    with path.open("rb") as stream:
+        assert validate(path) == validate(str(path)) == validate(stream)
+
+
+def test_unknown_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="reinforcement, supervised, warm_start"):
+        validate(io.BytesIO(), "rl")
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"[]", b"{", b'{"a":NaN}', b"1" * (9 * 2**20)])
+def test_reading_rows_stops_at_a_bad_line(data: bytes) -> None:
+    rows = iter_rows(io.BytesIO(b"{}\n" + data))
+    assert next(rows) == {}
+    with pytest.raises(DatasetError, match="Line 2"):
+        next(rows)
+
+
+@property_test
+@given(data=st.binary(max_size=300), chunk=st.integers(1, 40))
+def test_lines_do_not_depend_on_chunks(data: bytes, chunk: int) -> None:
+    class Dribble(io.BytesIO):
+        def read(self, _size: int | None = -1) -> bytes:
+            return super().read(chunk)
+
+    assert validate(Dribble(data)) == validate(io.BytesIO(data))
+
+
+FIELDS = st.sampled_from(["role", "content", "tool_calls", "tool_call_id", "weight", "name", "x"])
+VALUES = json_values | st.sampled_from(["user", "assistant", "tool", ""])
+MESSAGES = st.lists(st.dictionaries(FIELDS, VALUES) | json_values)
+
+
+@property_test
+@given(
+    row=st.fixed_dictionaries(
+        {}, optional={"messages": MESSAGES | json_values, "tools": json_values, "a": json_values}
+    ),
+    kind=st.sampled_from(["reinforcement", "supervised", "warm_start"]),
+)
+@example(row={"messages": [{"role": "user", "content": "\ud800"}]}, kind="reinforcement")
+def test_no_row_breaks_the_validator(row: dict[str, Any], kind: Any) -> None:
+    report = validate(file_of(row), kind)
+    assert report.ok == (report.valid_rows == report.rows)
+    json.dumps(report.to_dict(), ensure_ascii=False, allow_nan=False).encode()
+
+
+@property_test
+@given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_no_bytes_break_the_validator(data: bytes) -> None:
+    json.dumps(validate(io.BytesIO(data)).to_dict(), ensure_ascii=False).encode()
