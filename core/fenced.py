@@ -1,0 +1,231 @@
+"""Writes of a job's holder: each is one transaction that a newer holder makes fail."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, delete, or_, select, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from core import states
+from core.clock import now
+from core.errors import StaleFence
+from core.events import add_event
+from core.models import Checkpoint, Event, File, Job, Metric, Rollout
+
+#: How far each phase lies along a job; evaluations between steps belong to the steps.
+_PLACE = {
+    "loading": 0,
+    "base_evaluation": 1,
+    "warm_start": 2,
+    "warm_start_evaluation": 3,
+    "rl": 4,
+    "step_evaluation": 4,
+    "final_evaluation": 5,
+    "export": 6,
+}
+
+
+class FencedWriter:
+    """Writes for one job under one fence; every method raises StaleFence once it is outdated."""
+
+    def __init__(self, factory: sessionmaker[Session], job_id: str, fence: int) -> None:
+        self.job_id = job_id
+        self.fence = fence
+        self._factory = factory
+
+    @contextmanager
+    def _write(self) -> Iterator[Session]:
+        with self._factory.begin() as session:
+            # Writing the row before anything else locks it: a cancel or a reaper waits for this
+            # transaction, and writers of one job never interleave.
+            held = session.scalar(
+                update(Job)
+                .where(Job.id == self.job_id, Job.fence == self.fence)
+                .values(fence=self.fence)
+                .returning(Job.id)
+            )
+            if held is None:
+                raise StaleFence(self.job_id, self.fence)
+            yield session
+
+    def event(
+        self,
+        message: str,
+        *,
+        level: str = "info",
+        type: str = "message",
+        data: dict[str, Any] | None = None,
+        step: int | None = None,
+        phase: str = "rl",
+    ) -> None:
+        """Add an event; one with a `step` disappears when a resumed run starts before it."""
+        with self._write() as session:
+            add_event(
+                session,
+                self.job_id,
+                message,
+                level=level,
+                type=type,
+                data=data,
+                step=step,
+                phase=None if step is None else phase,
+            )
+
+    def metrics(self, phase: str, step: int, data: dict[str, Any]) -> None:
+        """Store the numbers of a step, replacing earlier ones. NaN is refused: send null."""
+        with self._write() as session:
+            session.merge(Metric(job_id=self.job_id, phase=phase, step=step, data=data))
+
+    def rollout(self, step: int, split: str, object_key: str, count: int) -> None:
+        """Store where the samples of a step lie, replacing an earlier entry."""
+        with self._write() as session:
+            session.merge(
+                Rollout(
+                    job_id=self.job_id, step=step, split=split, object_key=object_key, count=count
+                )
+            )
+
+    def progress(
+        self,
+        phase: str,
+        step: int,
+        total_steps: int | None,
+        estimated_finish: int | None,
+    ) -> None:
+        """Store where the run stands, for people who look at the job."""
+        with self._write() as session:
+            session.execute(
+                update(Job)
+                .where(Job.id == self.job_id)
+                .values(
+                    phase=phase,
+                    step=step,
+                    total_steps=total_steps,
+                    estimated_finish=estimated_finish,
+                )
+            )
+
+    def checkpoint(
+        self,
+        step: int,
+        name: str,
+        object_prefix: str,
+        kind: str,
+        metrics: dict[str, Any],
+        *,
+        is_final: bool,
+        has_state: bool,
+        phase: str = "rl",
+    ) -> str:
+        """Record a committed checkpoint and return its id; the manifest must be stored already.
+
+        A second call for the same phase, step and `is_final` keeps the id and replaces the rest.
+        A resumable checkpoint is progress: it clears the count of failed attempts.
+        """
+        with self._write() as session:
+            row = session.scalar(
+                select(Checkpoint).where(
+                    Checkpoint.job_id == self.job_id,
+                    Checkpoint.phase == phase,
+                    Checkpoint.step == step,
+                    Checkpoint.is_final == is_final,
+                )
+            )
+            job = session.get_one(Job, self.job_id)
+            if row is None:
+                row = Checkpoint(
+                    job_id=self.job_id,
+                    project_id=job.project_id,
+                    phase=phase,
+                    step=step,
+                    is_final=is_final,
+                )
+                session.add(row)
+            row.name, row.object_prefix, row.kind = name, object_prefix, kind
+            row.metrics, row.has_state, row.deleted_at = metrics, has_state, None
+            if has_state:
+                job.failed_attempts = 0
+            session.flush()
+            return row.id
+
+    def last_checkpoint(self) -> Checkpoint | None:
+        """Return the furthest resumable checkpoint, or None: start from the beginning."""
+        with self._write() as session:
+            rows = session.scalars(
+                select(Checkpoint).where(
+                    Checkpoint.job_id == self.job_id,
+                    Checkpoint.has_state,
+                    Checkpoint.deleted_at.is_(None),
+                )
+            ).all()
+        return max(rows, key=lambda row: (_PLACE[row.phase], row.step), default=None)
+
+    def drop_state(self, checkpoint_ids: Sequence[str]) -> None:
+        """Mark checkpoints as no longer resumable; delete their state objects afterwards."""
+        self._update_checkpoints(checkpoint_ids, {"has_state": False})
+
+    def retire(self, checkpoint_ids: Sequence[str]) -> None:
+        """Mark checkpoints as deleted; delete their objects afterwards."""
+        self._update_checkpoints(checkpoint_ids, {"has_state": False, "deleted_at": now()})
+
+    def _update_checkpoints(self, ids: Sequence[str], values: dict[str, Any]) -> None:
+        with self._write() as session:
+            session.execute(
+                update(Checkpoint)
+                .where(Checkpoint.job_id == self.job_id, Checkpoint.id.in_(ids))
+                .values(values)
+            )
+
+    def result_file(self, filename: str, object_key: str, bytes: int, sha256: str) -> str:
+        """Publish a stored object as a result file of the job and return its file id.
+
+        A result file of the same name keeps its id and gets the new content.
+        """
+        with self._write() as session:
+            job = session.get_one(Job, self.job_id)
+            row = session.scalar(
+                select(File).where(File.id.in_(job.result_files), File.filename == filename)
+            )
+            if row is None:
+                row = File(
+                    project_id=job.project_id, filename=filename, purpose="fine-tune-results"
+                )
+                session.add(row)
+            row.object_key, row.bytes, row.sha256 = object_key, bytes, sha256
+            session.flush()
+            if row.id not in job.result_files:
+                job.result_files = [*job.result_files, row.id]
+            return row.id
+
+    def rewind(self, step: int, *, phase: str = "rl") -> None:
+        """Forget metrics, step events and rollouts beyond the point a resumed run starts from.
+
+        `rewind(0, phase="loading")` is a start from the beginning.
+        """
+        # Rollouts carry no phase; those with a step number above 0 come from RL.
+        last_rollout = step if _PLACE[phase] >= _PLACE["rl"] else 0
+        with self._write() as session:
+            for table in (Metric, Event):
+                session.execute(
+                    delete(table).where(
+                        table.job_id == self.job_id,
+                        _beyond(table, phase, step),
+                    )
+                )
+            session.execute(
+                delete(Rollout).where(Rollout.job_id == self.job_id, Rollout.step > last_rollout)
+            )
+            session.execute(update(Job).where(Job.id == self.job_id).values(phase=phase, step=step))
+
+    def transition(self, to: str, **details: Any) -> None:
+        """Move the job to `to` (see `states.transition`); ends this writer unless `to` is held."""
+        with self._write() as session:
+            states.transition(session, self.job_id, to, fence=self.fence, **details)
+
+
+def _beyond(table: type[Metric] | type[Event], phase: str, step: int) -> ColumnElement[bool]:
+    place = _PLACE[phase]
+    later = [name for name, other in _PLACE.items() if other > place]
+    same = [name for name, other in _PLACE.items() if other == place]
+    return or_(table.phase.in_(later), and_(table.phase.in_(same), table.step > step))

@@ -1,0 +1,1 @@
+"""Child processes that leave nothing behind, however they or their parent end."""

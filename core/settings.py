@@ -1,0 +1,125 @@
+"""Every setting of the service, read from `RFT_…` environment variables.
+
+`docs/settings.md` lists them all; a test keeps the two in step.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from core.errors import ConfigurationError
+
+
+class Settings(BaseSettings):
+    """One object for API, workers and command line; units stand in the names."""
+
+    # Compose files pass unset variables as empty ones; those mean the default.
+    model_config = SettingsConfigDict(env_prefix="RFT_", env_ignore_empty=True, extra="ignore")
+
+    database_url: str = Field(
+        "sqlite:///.rft/rft.db",
+        description="SQLAlchemy URL of the database: `sqlite:///path` or `postgresql://…`.",
+    )
+    broker_url: str = Field(
+        "redis://127.0.0.1:6379/0",
+        description="Redis or Valkey URL that carries wake-up messages between API and workers.",
+    )
+    s3_endpoint_url: str | None = Field(
+        None, description="URL of an S3-compatible object store; empty for AWS S3."
+    )
+    s3_bucket: str = Field(
+        "rft", min_length=3, description="Bucket that holds files, checkpoints and rollouts."
+    )
+    s3_access_key_id: str | None = Field(
+        None, description="Access key of the object store; empty for the machine's own role."
+    )
+    s3_secret_access_key: SecretStr | None = Field(None, description="Secret of the access key.")
+    s3_region: str = Field("us-east-1", description="Region of the object store.")
+    models_file: Path = Field(
+        Path("models.toml"), description="File that lists the base models jobs may start from."
+    )
+    data_dir: Path = Field(
+        Path(".rft"),
+        description="Local folder for job directories, caches and the embedded servers' data.",
+    )
+    serving_url: str = Field(
+        "http://127.0.0.1:8100", description="URL of the model-serving service."
+    )
+    serving_token: SecretStr | None = Field(
+        None, description="Token that API and serving share; serving refuses calls without it."
+    )
+    serving_engines: int = Field(
+        2, ge=1, description="Model servers that run at the same time; each holds one base model."
+    )
+    serving_idle_s: float = Field(
+        900.0, gt=0, description="Seconds without a request after which a model server is stopped."
+    )
+    serving_options: str = Field(
+        "", description="Further options of every vLLM server, as on a command line."
+    )
+    dashboard_dir: Path = Field(
+        Path("dashboard/dist"), description="Folder of the built dashboard that the API serves."
+    )
+    organization_id: str = Field(
+        "org-rft", description="Organisation id shown in job objects and model names."
+    )
+    max_upload_bytes: int = Field(
+        512 * 1024 * 1024, gt=0, description="Largest file the API accepts, in bytes."
+    )
+    lease_ttl_s: float = Field(
+        30.0,
+        gt=0,
+        description="Seconds a worker holds a job without a heartbeat before another takes it.",
+    )
+    heartbeat_s: float = Field(
+        5.0, gt=0, description="Seconds between two heartbeats of a worker that holds a job."
+    )
+    stall_timeout_s: float = Field(
+        1800.0,
+        gt=0,
+        description="Seconds without a report after which a trainer counts as stuck.",
+    )
+    failure_share_limit: float = Field(
+        0.2,
+        gt=0,
+        le=1,
+        description="Share of failed gradings in a step above which the job is paused.",
+    )
+    trainer_engine: Literal["vllm", "transformers"] = Field(
+        "vllm", description="Engine that generates completions during training."
+    )
+    trainer_dtype: Literal["bfloat16", "float32"] = Field(
+        "bfloat16", description="Number format of the trainer's matrix products."
+    )
+    trainer_threads: int = Field(
+        0, ge=0, description="CPU threads of one trainer process; 0 uses all cores."
+    )
+
+    @model_validator(mode="after")
+    def _beats_within_lease(self) -> Self:
+        if 2 * self.heartbeat_s > self.lease_ttl_s:
+            raise ValueError(
+                "RFT_LEASE_TTL_S must be at least twice RFT_HEARTBEAT_S, or a late heartbeat loses"
+                " the job"
+            )
+        return self
+
+
+@cache
+def get_settings() -> Settings:
+    """Return the settings of this process, read once from the environment.
+
+    Raises ConfigurationError that names every wrong variable.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        wrong = [f"{_variable(each['loc'])}{each['msg']}" for each in error.errors()]
+        raise ConfigurationError(f"The settings are wrong: {'; '.join(wrong)}.") from error
+
+
+def _variable(location: tuple[int | str, ...]) -> str:
+    return f"RFT_{str(location[0]).upper()}: " if location else ""

@@ -1,0 +1,84 @@
+"""The outbox: sent at least once, after commit, and again when it got lost."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from core.lease import claim
+from core.models import Outbox
+from core.queue import drain_outbox, enqueue_wake, resend_wakes
+from core.states import transition
+from tests.core.jobs import MakeJob
+
+Sent = list[tuple[str, dict[str, Any]]]
+
+
+def drain(factory: sessionmaker[Session]) -> Sent:
+    sent: Sent = []
+    with factory.begin() as session:
+        drain_outbox(session, lambda kind, payload: sent.append((kind, payload)))
+    return sent
+
+
+def test_a_wake_up_leaves_once(factory: sessionmaker[Session]) -> None:
+    with factory.begin() as session:
+        enqueue_wake(session, "light")
+    assert drain(factory) == [("wake", {"queue": "light"})]
+    assert drain(factory) == []
+
+
+def test_nothing_leaves_before_commit(factory: sessionmaker[Session]) -> None:
+    with factory() as session:
+        enqueue_wake(session, "light")
+        session.rollback()
+    assert drain(factory) == []
+
+
+def test_an_unreachable_broker_loses_nothing(factory: sessionmaker[Session]) -> None:
+    with factory.begin() as session:
+        enqueue_wake(session, "light")
+
+    def refuse(kind: str, payload: dict[str, Any]) -> None:
+        raise ConnectionError(kind, payload)
+
+    with pytest.raises(ConnectionError), factory.begin() as session:
+        drain_outbox(session, refuse)
+    assert drain(factory) == [("wake", {"queue": "light"})]
+
+
+def test_a_lost_wake_up_is_sent_again(factory: sessionmaker[Session], make_job: MakeJob) -> None:
+    job_id = make_job(status="validating_files")
+    with factory.begin() as session:
+        transition(session, job_id, "queued")
+    lost = drain(factory)
+    with factory.begin() as session:
+        assert resend_wakes(session) == ["train"]
+    assert drain(factory) == lost == [("wake", {"queue": "train"})]
+    with factory.begin() as session:
+        taken = claim(session, owner="w1", ttl_s=60)
+    assert taken is not None and taken.job_id == job_id
+
+
+def test_only_waiting_jobs_are_woken(factory: sessionmaker[Session], make_job: MakeJob) -> None:
+    make_job(status="running")
+    make_job(status="paused")
+    with factory.begin() as session:
+        assert resend_wakes(session) == []
+    make_job(status="validating_files")
+    with factory.begin() as session:
+        assert resend_wakes(session) == ["light"]
+
+
+def test_a_webhook_waits_for_its_own_sender_and_keeps_its_row(
+    factory: sessionmaker[Session], make_job: MakeJob
+) -> None:
+    job_id = make_job()
+    with factory.begin() as session:
+        transition(session, job_id, "cancelled")
+    assert drain(factory) == []
+    with factory.begin() as session:
+        assert drain_outbox(session, lambda *_: None, kinds=["webhook"]) == 1
+        assert drain_outbox(session, lambda *_: None, kinds=["webhook"]) == 0
+        assert session.scalars(select(Outbox)).one().sent_at is not None

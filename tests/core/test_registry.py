@@ -1,0 +1,67 @@
+"""The model list: names, aliases, paths beside the file, and clear errors."""
+
+from pathlib import Path
+
+import pytest
+
+from core.errors import ConfigurationError
+from core.registry import Registry
+
+MODEL = """
+[[models]]
+id = "Small-Instruct"
+path = "models/small"
+aliases = ["small"]
+context_tokens = 8192
+owned_by = "us"
+created = 1
+"""
+
+
+def load(folder: Path, text: str) -> Registry:
+    path = folder / "models.toml"
+    path.write_text(text)
+    return Registry.load(path)
+
+
+def test_names_and_aliases(tmp_path: Path) -> None:
+    registry = load(tmp_path, MODEL)
+    model = registry.get("small")
+    assert model is not None and model is registry.get("Small-Instruct")
+    assert model.path == tmp_path / "models" / "small"
+    assert registry.all() == [model]
+    assert registry.get("other") is None
+    assert registry.close_match("small-instruct") == "Small-Instruct"
+    assert registry.close_match("gpt") is None
+
+
+def test_an_absolute_path_stays(tmp_path: Path) -> None:
+    model = load(tmp_path, MODEL.replace("models/small", "/opt/small")).get("small")
+    assert model is not None and model.path == Path("/opt/small")
+
+
+def test_an_empty_list(tmp_path: Path) -> None:
+    assert load(tmp_path, "").all() == []
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"nowhere\.toml.*RFT_MODELS_FILE"):
+        Registry.load(tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[models]", "models.toml"),
+        (MODEL.replace('id = "Small-Instruct"', ""), "id"),
+        (MODEL.replace("8192", '"many"'), "context_tokens"),
+        (MODEL + MODEL, "share an id or alias"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        load(tmp_path, text)
+
+
+def test_the_shipped_list_can_be_read() -> None:
+    assert Registry.load(Path(__file__).parents[2] / "models.toml").get("smollm2-135m") is not None
