@@ -1,0 +1,125 @@
+"""A tiny model, and job directories around it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.fakes.tiny_model import make_tiny_model
+from trainer.policy import Policy
+
+#: Full marks for a completion that holds an "a", a third for one that holds a "b".
+GRADER = {
+    "type": "multi",
+    "name": "letters",
+    "graders": {
+        "a": {
+            "type": "string_check",
+            "name": "a",
+            "operation": "like",
+            "input": "{{sample.output_text}}",
+            "reference": "a",
+        },
+        "b": {
+            "type": "string_check",
+            "name": "b",
+            "operation": "like",
+            "input": "{{sample.output_text}}",
+            "reference": "{{item.second}}",
+        },
+    },
+    "calculate_output": "(2 * a + b) / 3",
+}
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random two-layer Llama on disk."""
+    return make_tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def tiny_policy(tiny_model: Path) -> Policy:
+    """The tiny model with all weights trained, in float32."""
+    return Policy.load(tiny_model, init=None, dtype=torch.float32, lora_rank=0, seed=0)
+
+
+@pytest.fixture
+def tiny_lora_policy(tiny_model: Path) -> Policy:
+    """The tiny model with a rank-4 adapter, in float32."""
+    return Policy.load(tiny_model, init=None, dtype=torch.float32, lora_rank=4, seed=0)
+
+
+@pytest.fixture
+def make_job(tmp_path: Path, tiny_model: Path) -> Callable[..., Path]:
+    """Write a job directory; keyword arguments replace parts of its spec."""
+
+    def write(name: str = "job", **changes: Any) -> Path:
+        job_dir = tmp_path / name
+        (job_dir / "data").mkdir(parents=True)
+        rows = [
+            {"messages": [{"role": "user", "content": f"row {i}"}], "second": "b"}
+            for i in range(12)
+        ]
+        _write_jsonl(job_dir / "data/train.jsonl", rows[:8])
+        _write_jsonl(job_dir / "data/validation.jsonl", rows[8:])
+        shown = [
+            {"messages": [*row["messages"], {"role": "assistant", "content": "xyab"[i]}]}
+            for i, row in enumerate(rows[:4])
+        ]
+        _write_jsonl(job_dir / "data/warm_start.jsonl", shown)
+        (job_dir / "spec.json").write_text(json.dumps(_spec(tiny_model, changes)))
+        return job_dir
+
+    return write
+
+
+def _spec(model: Path, changes: dict[str, Any]) -> dict[str, Any]:
+    hyperparameters = {
+        "algorithm": "grpo",
+        "batch_size": 4,
+        "group_size": 4,
+        "max_steps": 4,
+        "learning_rate": 1e-3,
+        "temperature": 1.0,
+        "max_completion_tokens": 12,
+        "kl_coefficient": 0.0,
+        "lora_rank": 0,
+        "eval_interval": 2,
+        "eval_samples": 2,
+        **changes.pop("hyperparameters", {}),
+    }
+    return {
+        "job_id": "ftjob-test",
+        "seed": 7,
+        "model": {"id": "tiny", "path": str(model), "context_tokens": 512},
+        "init": None,
+        "data": {
+            "train": "data/train.jsonl",
+            "validation": "data/validation.jsonl",
+            "warm_start": "data/warm_start.jsonl",
+        },
+        "grader": GRADER,
+        "response_format": None,
+        "warm_start": {
+            "epochs": 5,
+            "learning_rate": 1e-2,
+            "batch_size": 4,
+            "reference_field": None,
+        },
+        "hyperparameters": hyperparameters,
+        "checkpoint_interval": 2,
+        "failure_share_limit": 0.2,
+        "engine": "transformers",
+        "dtype": "float32",
+        "threads": 1,
+        "serve_name": "ft:tiny:org-rft::abcdefgh",
+        **changes,
+    }
+
+
+def _write_jsonl(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))

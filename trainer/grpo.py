@@ -1,0 +1,242 @@
+"""The reinforcement step: sample, grade, compare within groups, update."""
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graders.outcome import Failure, to_wire
+from trainer.data import PromptRow, batch_for_step
+from trainer.errors import Diverged, GraderFailures, WeightsMismatch
+from trainer.evaluation import is_solved
+from trainer.objectives import group_advantages, policy_loss, token_weight
+from trainer.packing import Group, micro_batches
+from trainer.policy import Policy
+from trainer.rollout.base import Sampling
+from trainer.sampling import Collector, Rollout
+from trainer.spec import Hyperparameters
+
+#: Largest weight that a token may get for the sampler's numerical difference.
+IMPORTANCE_CAP = 2.0
+
+#: Mean |log π − log μ| per token above which sampler and trainer cannot hold the same weights:
+#: ten times what two bfloat16 implementations differ by.
+MISMATCH_LIMIT = 0.3
+
+#: Padded tokens of a micro-batch.
+TOKEN_BUDGET = 4096
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step's rollouts, their advantages, and what the update measured."""
+
+    rollouts: list[Rollout]
+    advantages: list[float]
+    metrics: dict[str, Any]
+    trained_tokens: int
+
+
+@dataclass
+class _Sums:
+    """Per-token figures added up over the micro-batches of one update."""
+
+    loss: float = 0.0
+    tokens: int = 0
+    entropy: float = 0.0
+    mismatch: float = 0.0
+    mismatch_max: float = 0.0
+    capped: int = 0
+    kl: float = 0.0
+
+    def add(self, loss: float, mismatch: Tensor, entropy: Tensor, importance: Tensor) -> None:
+        self.loss += loss
+        self.tokens += len(mismatch)
+        self.entropy += entropy.sum().item()
+        self.mismatch += mismatch.sum().item()
+        self.mismatch_max = max(self.mismatch_max, mismatch.max().item())
+        self.capped += int((importance >= IMPORTANCE_CAP).sum())
+
+
+def grpo_step(
+    policy: Policy,
+    reference: Policy | None,
+    collector: Collector,
+    rows: list[PromptRow],
+    hp: Hyperparameters,
+    *,
+    step: int,
+    seed: int,
+    failure_share_limit: float,
+) -> Step:
+    """Sample a group for each row of this step, grade, and update the policy once.
+
+    Args:
+        step: counts from 0; together with ``seed`` it fixes rows and draws.
+
+    Raises:
+        GraderFailures: more than ``failure_share_limit`` of the completions could not be graded.
+        WeightsMismatch, Diverged: see :mod:`trainer.errors`; the policy is untouched.
+    """
+    started = time.perf_counter()
+    picked = batch_for_step(rows, step, hp.batch_size, seed)
+    repeated = [row for row in picked for _ in range(hp.group_size)]
+    draws = Sampling(hp.temperature, hp.max_completion_tokens, seed=_draw_seed(seed, step))
+    rollouts = collector.collect(repeated, draws)
+    sampled = time.perf_counter()
+    check_failures(rollouts, failure_share_limit)
+    groups = [rollouts[i : i + hp.group_size] for i in range(0, len(rollouts), hp.group_size)]
+    advantages = [
+        group_advantages([r.score for r in g], scale_by_std=hp.algorithm == "grpo") for g in groups
+    ]
+    update = _update(policy, reference, groups, advantages, hp)
+    ended = time.perf_counter()
+    timing = {
+        "sampling": sampled - started,
+        "training": ended - sampled,
+        "eval": 0.0,
+        "full_iteration": ended - started,
+    }
+    flat = [a for group in advantages for a in group]
+    return Step(rollouts, flat, {**update, "timing": {"step": timing}}, update["trained_tokens"])
+
+
+def check_failures(rollouts: list[Rollout], limit: float) -> None:
+    """Stop when too many completions of a step could not be graded.
+
+    Raises:
+        GraderFailures: with the most frequent kind, and examples.
+    """
+    failed = [r for r in rollouts if isinstance(r.outcome, Failure)]
+    if len(failed) <= limit * len(rollouts):
+        return
+    first = failed[0].outcome
+    raise GraderFailures(
+        f"{len(failed)} of {len(rollouts)} completions could not be graded, more than the limit of "
+        f"{limit:.0%}; the first: {first.kind} in grader {first.grader!r}: {first.detail}",
+        examples=[
+            {"row": r.row.index, "text": r.text, "outcome": to_wire(r.outcome)} for r in failed[:5]
+        ],
+    )
+
+
+def _update(
+    policy: Policy,
+    reference: Policy | None,
+    groups: list[list[Rollout]],
+    advantages: list[list[float]],
+    hp: Hyperparameters,
+) -> dict[str, Any]:
+    completions = sum(map(len, groups))
+    learning = [
+        _learning_part(group, group_advantage, reference is not None)
+        for group, group_advantage in zip(groups, advantages, strict=True)
+    ]
+    learning = [part for part in learning if part]
+    packed = [
+        Group(part[0][0].row.token_ids, [r.completion.token_ids for r, _ in part])
+        for part in learning
+    ]
+    sums = _Sums()
+    for indices in micro_batches(packed, TOKEN_BUDGET):
+        chosen = [pair for i in indices for pair in learning[i]]
+        sampler_logp, advantage, weight = _token_tensors(chosen, completions, hp)
+        part = [packed[i] for i in indices]
+        logp, entropy = policy.logprobs(part, temperature=hp.temperature)
+        reference_logp = None
+        if reference is not None:
+            with torch.no_grad():
+                reference_logp, _ = reference.logprobs(part, temperature=hp.temperature)
+        output = policy_loss(
+            logp,
+            sampler_logp,
+            advantage,
+            weight,
+            importance_cap=IMPORTANCE_CAP,
+            reference_logp_N=reference_logp,
+            kl_coefficient=hp.kl_coefficient,
+        )
+        mismatch = (logp.detach() - sampler_logp).abs()
+        sums.add(output.loss.item(), mismatch, entropy, output.importance)
+        if output.kl_to_reference is not None:
+            sums.kl += output.kl_to_reference.sum().item()
+        output.loss.backward()  # type: ignore[no-untyped-call]
+    _guard(policy, sums)
+    grad_norm = policy.update(hp.learning_rate) if sums.tokens else 0.0
+    return _update_metrics(sums, grad_norm, groups, advantages, reference, hp)
+
+
+def _learning_part(
+    group: list[Rollout], advantages: list[float], keep_all: bool
+) -> list[tuple[Rollout, float]]:
+    # Without advantage there is no gradient (unless a KL term pulls): the forward is saved too.
+    # A truncated completion was cut by us, not ended by the model: it teaches nothing.
+    return [
+        (rollout, advantage)
+        for rollout, advantage in zip(group, advantages, strict=True)
+        if not rollout.completion.truncated and (keep_all or advantage != 0.0)
+    ]
+
+
+def _token_tensors(
+    chosen: list[tuple[Rollout, float]], completions: int, hp: Hyperparameters
+) -> tuple[Tensor, Tensor, Tensor]:
+    sampler_logp, advantage, weight = [], [], []
+    for rollout, value in chosen:
+        length = len(rollout.completion.token_ids)
+        token = token_weight(
+            hp.algorithm,
+            length=length,
+            completions=completions,
+            max_length=hp.max_completion_tokens,
+        )
+        sampler_logp += rollout.completion.logprobs
+        advantage += [value] * length
+        weight += [token] * length
+    return torch.tensor(sampler_logp), torch.tensor(advantage), torch.tensor(weight)
+
+
+def _guard(policy: Policy, sums: _Sums) -> None:
+    if not math.isfinite(sums.loss):
+        policy.discard_gradients()
+        raise Diverged("The loss is not finite. Lower learning_rate or raise kl_coefficient.")
+    if sums.tokens and sums.mismatch / sums.tokens > MISMATCH_LIMIT:
+        policy.discard_gradients()
+        raise WeightsMismatch(
+            f"Sampler and trainer differ by {sums.mismatch / sums.tokens:.2f} nats per token "
+            f"(limit {MISMATCH_LIMIT}): the sampler does not use the trainer's weights."
+        )
+
+
+def _update_metrics(
+    sums: _Sums,
+    grad_norm: float,
+    groups: list[list[Rollout]],
+    advantages: list[list[float]],
+    reference: Policy | None,
+    hp: Hyperparameters,
+) -> dict[str, Any]:
+    per_token = max(1, sums.tokens)
+    solved = [[is_solved(r) for r in group] for group in groups]
+    return {
+        "loss": sums.loss,
+        "grad_norm": grad_norm,
+        "learning_rate": hp.learning_rate,
+        "entropy": sums.entropy / per_token,
+        "mismatch_mean": sums.mismatch / per_token,
+        "mismatch_max": sums.mismatch_max,
+        "importance_capped_share": sums.capped / per_token,
+        "kl_to_reference": sums.kl / per_token if reference is not None else None,
+        "groups_without_spread": sum(not any(a) for a in advantages),
+        "groups_all_right": sum(all(s) for s in solved),
+        "groups_all_wrong": sum(not any(s) for s in solved),
+        "trained_tokens": sums.tokens,
+    }
+
+
+def _draw_seed(seed: int, step: int) -> int:
+    # Far apart for neighbouring steps and jobs; within what torch accepts.
+    return (seed * 1_000_003 + step * 7_919 + 1) % 2**31

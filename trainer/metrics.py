@@ -1,0 +1,128 @@
+"""One reinforcement step as the metrics that OpenAI's events carry, and ours beside them."""
+
+from typing import Any
+
+import numpy as np
+
+from graders.outcome import Abstain, Failure, Score
+from trainer.evaluation import is_solved, mean_score
+from trainer.sampling import Rollout
+
+#: Failure kinds that OpenAI's payload counts for every grader; all others count as other_error.
+COUNTED_KINDS = ("sample_parse_error", "invalid_variable_error")
+
+
+def step_metrics(
+    grader: dict[str, Any],
+    train: list[Rollout],
+    valid: list[Rollout] | None,
+    *,
+    step: int,
+    total_steps: int,
+    update: dict[str, Any],
+) -> dict[str, Any]:
+    """The ``data`` of a step's metrics event.
+
+    Args:
+        grader: the grader's JSON, for the names and types of its parts.
+        valid: the validation rollouts of this step; ``None`` when none were made.
+        step: counts from 1.
+        update: what the update measured (loss, mismatch, timing, …).
+    """
+    valid_reward = mean_score(valid) if valid else None
+    parts = _parts(grader)
+    rewards = [r.score for r in train if r.score is not None]
+    return {
+        "step": step,
+        "total_steps": total_steps,
+        "train_mean_reward": mean_score(train),
+        "full_valid_mean_reward": valid_reward,
+        "full_valid_mean_parse_error": _parse_error_share(valid) if valid else None,
+        "reasoning_tokens_mean": 0.0,
+        "valid_reasoning_tokens_mean": 0.0 if valid else None,
+        "completion_tokens_mean": _mean_tokens(train),
+        "mean_unresponsive_rewards": sum(r.score is None for r in train) / len(train),
+        "scores": {
+            "train_reward_mean": mean_score(train),
+            "valid_reward_mean": valid_reward,
+            "graders": [_part_scores(name, kind, train, valid) for name, kind in parts],
+        },
+        "errors": {"graders": [_part_errors(name, kind, train, valid) for name, kind in parts]},
+        "train_reward_quantiles": _quantiles(rewards),
+        "train_solved_share": sum(map(is_solved, train)) / len(train),
+        "valid_solved_share": sum(map(is_solved, valid)) / len(valid) if valid else None,
+        "truncated_share": sum(r.completion.truncated for r in train) / len(train),
+        "failures": sum(isinstance(r.outcome, Failure) for r in train),
+        "abstentions": sum(isinstance(r.outcome, Abstain) for r in train),
+        "grader_latency_mean_s": sum(r.latency_s for r in train) / len(train),
+        **update,
+    }
+
+
+def _parts(grader: dict[str, Any]) -> list[tuple[str, str]]:
+    children = grader.get("graders", {})
+    return [
+        (grader["name"], grader["type"]),
+        *((name, child["type"]) for name, child in children.items()),
+    ]
+
+
+def _part_scores(
+    name: str, kind: str, train: list[Rollout], valid: list[Rollout] | None
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "type": kind,
+        "train_reward_mean": _part_mean(name, train),
+        "valid_reward_mean": _part_mean(name, valid) if valid else None,
+    }
+
+
+def _part_mean(name: str, rollouts: list[Rollout]) -> float | None:
+    values = []
+    for rollout in rollouts:
+        sub_scores = getattr(rollout.outcome, "sub_scores", {})
+        value = sub_scores.get(name, None if sub_scores else rollout.score)
+        if value is not None:
+            values.append(value)
+    return sum(values) / len(values) if values else mean_score(rollouts)
+
+
+def _part_errors(
+    name: str, kind: str, train: list[Rollout], valid: list[Rollout] | None
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": name, "type": kind}
+    for split, rollouts in (("train", train), ("valid", valid or [])):
+        found = [k for r in rollouts for grader, k in failures_of(r) if grader == name]
+        counts = {k: found.count(k) for k in COUNTED_KINDS}
+        counts["other_error"] = len(found) - sum(counts.values())
+        for error, count in counts.items():
+            row[f"{split}_{error}_count"] = count
+            row[f"{split}_{error}_mean"] = count / len(rollouts) if rollouts else 0.0
+    return row
+
+
+def failures_of(rollout: Rollout) -> list[tuple[str | None, str]]:
+    """Every (grader, kind) that failed on a completion, also where ``invalid_grade`` stood in."""
+    outcome = rollout.outcome
+    if isinstance(outcome, Failure):
+        return [(outcome.grader, outcome.kind)]
+    if isinstance(outcome, Score):
+        return [(note.grader, note.kind) for note in outcome.notes]
+    return []
+
+
+def _parse_error_share(rollouts: list[Rollout]) -> float:
+    hit = sum(any(kind == "sample_parse_error" for _, kind in failures_of(r)) for r in rollouts)
+    return hit / len(rollouts)
+
+
+def _mean_tokens(rollouts: list[Rollout]) -> float:
+    return sum(len(r.completion.token_ids) for r in rollouts) / len(rollouts)
+
+
+def _quantiles(values: list[float]) -> dict[str, float]:
+    if not values:
+        return {}
+    points = np.percentile(values, [10, 50, 90])
+    return dict(zip(("p10", "p50", "p90"), map(float, points), strict=True))

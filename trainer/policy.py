@@ -1,0 +1,202 @@
+"""The model that learns: a base causal LM with LoRA, or all of its weights.
+
+Compute runs in the model's own type (bfloat16, as the sampler's); the optimiser works on float32
+master copies, and gradients are added up in float32, so small updates are not rounded away.
+"""
+
+import copy
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from peft.tuners.lora import LoraLayer
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from trainer.errors import Diverged
+from trainer.logprob import chunked_logprob
+from trainer.packing import Group, PackedBatch, pack
+
+#: Gradient norm above which gradients are scaled down.
+MAX_GRAD_NORM = 1.0
+
+#: Projections that carry an adapter, as in the QLoRA recipe (all linear layers, not the head).
+LORA_TARGETS = "all-linear"
+
+
+class Policy:
+    """A causal LM, its trainable parameters and their float32 masters.
+
+    Args:
+        model: a transformers causal LM; with peft adapters when ``lora_rank`` is not zero.
+        tokenizer: its tokenizer, saved beside every exported model.
+        lora_rank: zero when all weights are trained.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, *, lora_rank: int) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.lora_rank = lora_rank
+        self.trainable = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        self.masters = {n: p.detach().float().clone() for n, p in self.trainable.items()}
+        for name, parameter in self.trainable.items():
+            self.masters[name].grad = torch.zeros_like(self.masters[name])
+            parameter.register_post_accumulate_grad_hook(self._move_grad(name))
+        self.optimizer: torch.optim.Optimizer | None = None
+
+    @classmethod
+    def load(
+        cls, path: Path, *, init: Path | None, dtype: torch.dtype, lora_rank: int, seed: int
+    ) -> "Policy":
+        """Load a base model, and what an earlier job made of it.
+
+        Args:
+            path: the base model.
+            init: a model that an earlier job exported: an adapter goes on as this job's adapter
+                (or is folded in when all weights are trained), full weights replace the base's.
+            seed: of a new adapter's first values.
+        """
+        torch.manual_seed(seed)
+        is_adapter = init is not None and (init / "adapter_config.json").exists()
+        source = path if init is None or is_adapter else init
+        model = AutoModelForCausalLM.from_pretrained(
+            source, dtype=dtype, attn_implementation="sdpa"
+        )
+        model.eval()  # no dropout: log-probabilities must be those of the sampler
+        if is_adapter:
+            model = PeftModel.from_pretrained(
+                model, init, is_trainable=lora_rank > 0, autocast_adapter_dtype=False
+            )
+            model = model if lora_rank > 0 else model.merge_and_unload().requires_grad_(True)
+        elif lora_rank > 0:
+            config = LoraConfig(
+                r=lora_rank,
+                lora_alpha=2 * lora_rank,
+                lora_dropout=0.0,
+                target_modules=LORA_TARGETS,
+                task_type="CAUSAL_LM",
+            )
+            model = get_peft_model(model, config, autocast_adapter_dtype=False)
+        return cls(model, AutoTokenizer.from_pretrained(path), lora_rank=lora_rank)
+
+    @property
+    def kind(self) -> str:
+        """What :meth:`save_model` writes: ``adapter`` or ``full``."""
+        return "adapter" if self.lora_rank else "full"
+
+    # --- forward and update -------------------------------------------------------------------
+
+    def logprobs(self, groups: list[Group], *, temperature: float) -> tuple[Tensor, Tensor]:
+        """Log-probability and entropy of every completion token.
+
+        Returns:
+            ``logp [N]`` and ``entropy [N]``, in the order group, completion, token.
+        """
+        batch = pack(groups)
+        hidden = self._hidden(batch).flatten(0, 1)[batch.source_N]
+        weight = self.model.get_output_embeddings().weight
+        return chunked_logprob(hidden, weight, batch.targets_N, temperature)
+
+    def start_optimizer(self) -> None:
+        """Begin with fresh optimiser state; the learning rate is given at each update."""
+        self.optimizer = torch.optim.AdamW(
+            list(self.masters.values()), lr=0.0, betas=(0.9, 0.999), weight_decay=0.0, fused=True
+        )
+
+    def update(self, learning_rate: float) -> float:
+        """Apply the accumulated gradients once and clear them.
+
+        Returns:
+            The gradient norm before clipping.
+
+        Raises:
+            Diverged: the norm is not finite; the weights are untouched.
+        """
+        if self.optimizer is None:
+            raise RuntimeError("start_optimizer() comes before update()")
+        norm = float(torch.nn.utils.clip_grad_norm_(self.masters.values(), MAX_GRAD_NORM))
+        if not math.isfinite(norm):
+            raise Diverged(
+                "The gradient is not finite, so the update was not applied. Lower learning_rate "
+                "or start again from the last checkpoint."
+            )
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=False)
+        self.refresh()
+        return norm
+
+    def discard_gradients(self) -> None:
+        """Forget what was accumulated since the last update."""
+        for master in self.masters.values():
+            master.grad = torch.zeros_like(master)
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Copy the masters into the model's own type."""
+        for name, parameter in self.trainable.items():
+            parameter.copy_(self.masters[name])
+
+    def reference(self) -> "Policy":
+        """A frozen copy of the policy as it is now; untrained weights are shared, not copied."""
+        frozen = {id(p): p for p in self.model.parameters() if not p.requires_grad}
+        model = copy.deepcopy(self.model, memo=frozen)
+        model.requires_grad_(False)
+        return Policy(model, self.tokenizer, lora_rank=self.lora_rank)
+
+    # --- weights out --------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def sampler_weights(self) -> Iterator[tuple[str, Tensor]]:
+        """All weights under their checkpoint names, adapters folded in, for a sampler.
+
+        A tied head appears once, as in a checkpoint.
+        """
+        if not isinstance(self.model, PeftModel):
+            yield from self.model.named_parameters()
+            return
+        base = self.model.get_base_model()
+        adapted = {n: m for n, m in base.named_modules() if isinstance(m, LoraLayer)}
+        for name, parameter in base.named_parameters():
+            owner = name.removesuffix(".base_layer.weight")
+            if owner in adapted:
+                delta = adapted[owner].get_delta_weight("default")
+                yield f"{owner}.weight", (parameter.float() + delta.float()).to(parameter.dtype)
+            elif ".lora_" not in name:
+                yield name.replace(".base_layer.", "."), parameter
+
+    def save_model(self, directory: Path) -> None:
+        """Write adapter or weights as safetensors, with tokenizer and chat template."""
+        self.model.save_pretrained(directory)
+        self.tokenizer.save_pretrained(directory)
+
+    def merged_model(self) -> Any:
+        """The base model with the adapter folded in (a copy), or the model itself."""
+        if isinstance(self.model, PeftModel):
+            return copy.deepcopy(self.model).merge_and_unload()
+        return self.model
+
+    def _hidden(self, batch: PackedBatch) -> Tensor:
+        base = self.model.get_base_model() if isinstance(self.model, PeftModel) else self.model
+        output = base.get_decoder()(
+            input_ids=batch.input_ids_BS,
+            attention_mask=batch.mask_B1SS,
+            position_ids=batch.position_ids_BS,
+            use_cache=False,
+        )
+        hidden: Tensor = output.last_hidden_state
+        return hidden
+
+    def _move_grad(self, name: str) -> Any:
+        master = self.masters[name]
+
+        def hook(parameter: Tensor) -> None:
+            assert master.grad is not None and parameter.grad is not None
+            master.grad += parameter.grad
+            parameter.grad = None
+
+        return hook

@@ -1,0 +1,1 @@
+"""Sampling: token ids in, token ids with log-probabilities out."""

@@ -1,0 +1,131 @@
+"""vLLM in this process as the sampler."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trainer.policy import Policy
+from trainer.rollout.base import Completion, Sampling
+
+#: GiB of key-value cache when sampling on a CPU.
+CPU_KV_CACHE_GIB = 1
+
+
+class VllmEngine:
+    """The offline engine, stepped by hand so that completions leave as soon as they end.
+
+    Args:
+        model_path: base model (or full weights) in Hugging Face layout.
+        max_model_len: longest prompt plus completion, in tokens.
+        lora_rank: zero when the policy's full weights are loaded instead of an adapter.
+        threads: CPU threads; zero leaves the choice to vLLM.
+    """
+
+    def __init__(
+        self, model_path: Path, *, max_model_len: int, lora_rank: int, threads: int, dtype: str
+    ) -> None:
+        _configure_environment(threads)
+        from vllm import LLM
+
+        # On a CPU the adapter kernels are some fifty times slower than the matrices they adapt:
+        # there the adapter is folded into the weights instead.
+        adapters = lora_rank > 0 and torch.cuda.is_available()
+        slot = _lora_rank_slot(lora_rank)
+        self._llm: Any = LLM(
+            str(model_path),
+            dtype=dtype,
+            enforce_eager=not torch.cuda.is_available(),
+            max_model_len=max_model_len,
+            max_num_seqs=256,
+            # Room for a whole batch of prompts in one pass: no prompt is cut into pieces.
+            max_num_batched_tokens=max(8192, max_model_len),
+            enable_prefix_caching=True,
+            logprobs_mode="processed_logprobs",
+            **({"enable_lora": True, "max_lora_rank": slot, "max_loras": 1} if adapters else {}),
+            disable_log_stats=True,
+        )
+        self._adapters = Path(tempfile.mkdtemp(prefix="rft-adapters-")) if adapters else None
+        self._lora_request: Any = None
+        self._version = 0
+
+    def generate(
+        self, prompts: list[list[int]], sampling: Sampling
+    ) -> Iterator[tuple[int, Completion]]:
+        """See :class:`RolloutEngine`."""
+        from vllm import SamplingParams
+
+        # One generator for the whole batch: the order of requests and of their tokens is fixed,
+        # so a seed fixes every draw, and per-request generators (slow, and broken on CPU) are not
+        # needed.
+        torch.manual_seed(sampling.seed)
+        engine = self._llm.llm_engine
+        for index, prompt in enumerate(prompts):
+            params = SamplingParams(
+                temperature=sampling.temperature,
+                max_tokens=sampling.max_tokens,
+                logprobs=0,
+                detokenize=False,
+            )
+            engine.add_request(
+                str(index), {"prompt_token_ids": prompt}, params, lora_request=self._lora_request
+            )
+        while engine.has_unfinished_requests():
+            for output in engine.step():
+                if output.finished:
+                    yield int(output.request_id), _completion(output.outputs[0])
+
+    def load_weights(self, policy: Policy) -> None:
+        """See :class:`RolloutEngine`."""
+        self._version += 1
+        if self._adapters is not None:
+            self._load_adapter(policy, self._adapters / f"v{self._version}")
+        else:
+            self._llm.collective_rpc(
+                "reload_weights", kwargs={"weights_iterator": policy.sampler_weights()}
+            )
+        self._llm.reset_prefix_cache()
+
+    def _load_adapter(self, policy: Policy, path: Path) -> None:
+        # vLLM keys adapters by id and its prefix cache by name and path: each version is a new one.
+        from vllm.lora.request import LoRARequest
+
+        policy.model.save_pretrained(path)
+        old, self._lora_request = (
+            self._lora_request,
+            LoRARequest(f"v{self._version}", self._version, str(path)),
+        )
+        engine = self._llm.llm_engine
+        if old is not None:
+            engine.remove_lora(old.lora_int_id)
+            shutil.rmtree(old.lora_path)
+        engine.add_lora(self._lora_request)
+
+
+def _configure_environment(threads: int) -> None:
+    # Read by vLLM at import and start; an operator's own setting wins.
+    defaults = {
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "VLLM_CPU_KVCACHE_SPACE": str(CPU_KV_CACHE_GIB),
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_LOGGING_LEVEL": "WARNING",
+    }
+    if threads > 0:
+        defaults["VLLM_CPU_OMP_THREADS_BIND"] = f"0-{threads - 1}"
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)
+
+
+def _lora_rank_slot(rank: int) -> int:
+    # The ranks for which vLLM has kernels.
+    return next(slot for slot in (16, 32, 64, 128, 256, 320, 512) if slot >= rank)
+
+
+def _completion(output: Any) -> Completion:
+    ids = list(output.token_ids)
+    logprobs = [step[token].logprob for step, token in zip(output.logprobs, ids, strict=True)]
+    return Completion(ids, logprobs, truncated=output.finish_reason == "length")

@@ -1,0 +1,306 @@
+"""One job from its directory to its final checkpoint."""
+
+import functools
+import json
+import os
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from graders.client import GraderClient, start_grader_process
+from trainer import checkpoint, proof, rollout_file
+from trainer.channel import Channel
+from trainer.checkpoint import Progress
+from trainer.data import load_demonstrations, load_prompts
+from trainer.errors import Paused
+from trainer.evaluation import Evaluator, mean_score, table
+from trainer.grpo import Step, grpo_step
+from trainer.metrics import step_metrics
+from trainer.packing import Group
+from trainer.policy import Policy
+from trainer.rollout.base import RolloutEngine
+from trainer.sampling import Collector, Grader, Rollout
+from trainer.spec import TrainSpec
+from trainer.warm_start import warm_start
+
+#: Completions whose log-probabilities prove the export.
+PROOF_ROWS = 8
+
+
+def run(job_dir: Path, channel: Channel) -> None:
+    """Train the job in ``job_dir``; raises a :class:`TrainerError` when it ends early."""
+    spec = TrainSpec.load(job_dir)
+    if spec.threads > 0:
+        torch.set_num_threads(spec.threads)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    channel.report("phase", phase="loading")
+    with ExitStack() as stack:
+        grader = _connect_grader(spec, job_dir, stack)
+        Job(spec, job_dir, channel, grader).execute()
+
+
+class Job:
+    """The parts of one job, and the order in which they run."""
+
+    def __init__(self, spec: TrainSpec, job_dir: Path, channel: Channel, grader: Grader) -> None:
+        self.spec, self.hp, self.channel = spec, spec.hyperparameters, channel
+        self.job_dir, self.out = job_dir, job_dir / "out"
+        self.policy = Policy.load(
+            spec.model.path,
+            init=None if spec.init is None else job_dir / spec.init,
+            dtype=getattr(torch, spec.dtype),
+            lora_rank=self.hp.lora_rank,
+            seed=spec.seed,
+        )
+        load = functools.partial(
+            load_prompts,
+            tokenizer=self.policy.tokenizer,
+            room=self.hp.max_completion_tokens,
+            context=spec.model.context_tokens,
+        )
+        self.rows = load(job_dir / spec.data.train)
+        validation = load(job_dir / spec.data.validation) if spec.data.validation else []
+        engine = self._start_engine(max(len(r.token_ids) for r in [*self.rows, *validation]))
+        self.collector = Collector(engine, grader, self.policy.tokenizer)
+        self.evaluator = Evaluator(
+            self.collector,
+            validation,
+            min(self.hp.eval_samples, len(validation)),
+            self.hp.max_completion_tokens,
+            self.out / "reports",
+        )
+        self.progress = Progress()
+        self.reference: Policy | None = None
+
+    def execute(self) -> None:
+        """Base evaluation, warm start, reinforcement, final evaluation, export."""
+        resume = self.job_dir / "resume"
+        resumed = checkpoint.has_state(resume)
+        if resumed:
+            self._resume(resume)
+        self.channel.report(
+            "started", step=self.progress.step, total_steps=self.hp.max_steps, resumed=resumed
+        )
+        if not resumed:
+            self._begin()
+        self.channel.report("phase", phase="rl")
+        while self.progress.step < self.hp.max_steps:
+            self._reinforce()
+            if self.channel.pause_requested.is_set() and self.progress.step < self.hp.max_steps:
+                raise Paused(f"Paused after step {self.progress.step}.")
+        self._export()
+
+    # --- phases -------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        if self.spec.init is not None:
+            self.collector.engine.load_weights(self.policy)
+        self._evaluate_all("base")
+        if self.spec.warm_start is not None:
+            self._warm_start()
+            self._evaluate_all("warm_start")
+        self.policy.start_optimizer()
+        if self.hp.kl_coefficient > 0:
+            self.reference = self.policy.reference()
+        self._checkpoint({})
+
+    def _resume(self, directory: Path) -> None:
+        self.policy.start_optimizer()
+        self.progress = checkpoint.read(directory, self.policy)
+        if self.hp.kl_coefficient > 0:
+            self.reference = checkpoint.read_reference(directory, self.policy)
+        self.collector.engine.load_weights(self.policy)
+
+    def _warm_start(self) -> None:
+        assert self.spec.warm_start is not None
+        self.channel.report("phase", phase="warm_start")
+        source = self.spec.data.warm_start or self.spec.data.train
+        demonstrations = load_demonstrations(
+            self.job_dir / source,
+            self.policy.tokenizer,
+            reference_field=self.spec.warm_start.reference_field,
+            context=self.spec.model.context_tokens,
+        )
+        result = warm_start(
+            self.policy,
+            demonstrations,
+            self.spec.warm_start,
+            seed=self.spec.seed,
+            validate=self._validate,
+            report=lambda step, total, data: self.channel.report(
+                "metrics", phase="warm_start", step=step, total_steps=total, data=data
+            ),
+        )
+        self.progress.trained_tokens += result.trained_tokens
+        self.collector.engine.load_weights(self.policy)
+
+    def _reinforce(self) -> None:
+        result = grpo_step(
+            self.policy,
+            self.reference,
+            self.collector,
+            self.rows,
+            self.hp,
+            step=self.progress.step,
+            seed=self.spec.seed,
+            failure_share_limit=self.spec.failure_share_limit,
+        )
+        self.collector.engine.load_weights(self.policy)
+        self.progress.step += 1
+        self.progress.trained_tokens += result.trained_tokens
+        valid = self._evaluate_step()
+        data = self._report_step(result, valid)
+        last = self.progress.step == self.hp.max_steps
+        due = valid is not None or self.progress.step % self.spec.checkpoint_interval == 0
+        if not last and (due or self.channel.pause_requested.is_set()):
+            self._checkpoint(data)
+        elif last:
+            self.last_metrics = data
+
+    def _export(self) -> None:
+        self.channel.report("phase", phase="export")
+        path = self.out / "reports" / "evaluation.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(table(self.progress.stages)))
+        self.channel.report("result_file", filename="evaluation.json", path=self._relative(path))
+        directory = self._new_directory("final")
+        self.policy.save_model(directory / "model")
+        proved = self._prove(directory)
+        self._report_checkpoint(directory, {**self.last_metrics, "proof": proved}, final=True)
+
+    # --- evaluation ---------------------------------------------------------------------------
+
+    def _evaluate_all(self, stage: str) -> list[Rollout]:
+        if not self.evaluator.rows:
+            return []
+        self.channel.report("phase", phase=f"{stage}_evaluation")
+        rollouts = self.evaluator.full()
+        summary = self.evaluator.stage(stage, self.progress.step, rollouts)
+        self.progress.stages.append(summary)
+        self.channel.report(
+            "evaluation",
+            stage=stage,
+            step=self.progress.step,
+            path=self._relative(self.evaluator.path(stage)),
+            summary=summary,
+        )
+        return rollouts
+
+    def _evaluate_step(self) -> list[Rollout] | None:
+        if not self.evaluator.rows:
+            return None
+        if self.progress.step == self.hp.max_steps:
+            return self._evaluate_all("final")[: self.evaluator.selection_rows]
+        if self.progress.step % self.hp.eval_interval == 0:
+            return self.evaluator.selection()
+        return None
+
+    def _validate(self) -> float | None:
+        self.collector.engine.load_weights(self.policy)
+        return mean_score(self.evaluator.selection()) if self.evaluator.selection_rows else None
+
+    # --- reports ------------------------------------------------------------------------------
+
+    def _report_step(self, result: Step, valid: list[Rollout] | None) -> dict[str, Any]:
+        step = self.progress.step
+        self._report_rollouts("train", result.rollouts, result.advantages)
+        if valid:
+            self._report_rollouts("valid", valid, None)
+        data = step_metrics(
+            self.spec.grader,
+            result.rollouts,
+            valid,
+            step=step,
+            total_steps=self.hp.max_steps,
+            update=result.metrics,
+        )
+        self.channel.report(
+            "metrics", phase="rl", step=step, total_steps=self.hp.max_steps, data=data
+        )
+        return data
+
+    def _report_rollouts(
+        self, split: str, rollouts: list[Rollout], advantages: list[float] | None
+    ) -> None:
+        suffix = "" if split == "train" else f".{split}"
+        path = self.out / "rollouts" / f"{self.progress.step}{suffix}.jsonl.zst"
+        count = rollout_file.write(path, rollouts, advantages)
+        self.channel.report(
+            "rollouts",
+            step=self.progress.step,
+            split=split,
+            path=self._relative(path),
+            count=count,
+        )
+
+    def _checkpoint(self, metrics: dict[str, Any]) -> None:
+        directory = self._new_directory(f"step-{self.progress.step}")
+        checkpoint.write(directory, self.policy, self.progress, self.reference)
+        self._report_checkpoint(directory, metrics, final=False)
+
+    def _report_checkpoint(self, directory: Path, metrics: dict[str, Any], *, final: bool) -> None:
+        self.channel.report(
+            "checkpoint",
+            phase="export" if final else "rl",
+            step=self.progress.step,
+            path=self._relative(directory),
+            kind=self.policy.kind,
+            final=final,
+            state=checkpoint.has_state(directory),
+            metrics=metrics,
+            trained_tokens=self.progress.trained_tokens,
+        )
+
+    # --- helpers ------------------------------------------------------------------------------
+
+    def _prove(self, directory: Path) -> dict[str, Any]:
+        rows = (self.evaluator.rows or self.rows)[:PROOF_ROWS]
+        greedy = self.collector.collect(rows, self.evaluator.sampling)
+        groups = [Group(r.row.token_ids, [r.completion.token_ids]) for r in greedy]
+        proof.record(self.policy, groups, directory / "proof.json")
+        return proof.prove(directory / "model", self.spec.model.path, directory / "proof.json")
+
+    def _start_engine(self, longest_prompt: int) -> RolloutEngine:
+        if self.spec.engine == "transformers":
+            from trainer.rollout.transformers_engine import TransformersEngine
+
+            return TransformersEngine(self.policy)
+        from trainer.rollout.vllm_engine import VllmEngine
+
+        return VllmEngine(
+            self.spec.model.path,
+            max_model_len=longest_prompt + self.hp.max_completion_tokens,
+            lora_rank=self.hp.lora_rank,
+            threads=self.spec.threads or len(os.sched_getaffinity(0)),
+            dtype=self.spec.dtype,
+        )
+
+    def _new_directory(self, name: str) -> Path:
+        self._drop_stored_checkpoints()
+        directory = self.out / "checkpoints" / name
+        if directory.exists():
+            shutil.rmtree(directory)
+        directory.mkdir(parents=True)
+        return directory
+
+    def _drop_stored_checkpoints(self) -> None:
+        for directory in (self.out / "checkpoints").glob("*"):
+            if self.channel.was_stored(self._relative(directory)):
+                shutil.rmtree(directory)
+
+    def _relative(self, path: Path) -> str:
+        return str(path.relative_to(self.job_dir))
+
+
+def _connect_grader(spec: TrainSpec, job_dir: Path, stack: ExitStack) -> GraderClient:
+    path = os.environ.get("RFT_GRADER_SOCKET")
+    if path is not None:
+        client = GraderClient(path)
+        stack.callback(client.close)
+        return client
+    process = start_grader_process(spec.grader, job_dir)
+    stack.callback(process.close)
+    return process.client
