@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { curves, dense, finite, lastValue, sparse } from "../src/lib/series";
+import { event } from "./build";
+
+const newestFirst = [
+  event("5", { phase: "rl", step: 3, full_valid_mean_reward: "NaN", train_mean_reward: 0.7 }),
+  event("4", { phase: "rl", step: 2, train_mean_reward: NaN }),
+  event("m", { step: 9, train_mean_reward: 1 }, "message"),
+  event("3", { phase: "rl", step: 1, train_mean_reward: 0.6, full_valid_mean_reward: 0.5 }),
+  event("2", { phase: "warm_start", step: 2, train_loss: 1, full_valid_mean_reward: 0.4 }),
+  event("1", { phase: "warm_start", step: 1, train_loss: 2 }),
+  event("0", null),
+];
+
+test("metric events become rows by phase and step", () => {
+  const { rl, warmStart } = curves(newestFirst);
+  expect(rl.map(({ step }) => step)).toEqual([1, 2, 3]);
+  expect(dense(warmStart, "train_loss")).toEqual([2, 1]);
+});
+
+test("missing and NaN are gaps; a sparse line passes steps without a value", () => {
+  const { rl } = curves(newestFirst);
+  expect(dense(rl, "train_mean_reward")).toEqual([0.6, null, 0.7]);
+  expect(sparse(rl, "full_valid_mean_reward")).toEqual([0.5, undefined, null]);
+  expect(lastValue(sparse(rl, "full_valid_mean_reward"))).toBe(0.5);
+  expect([finite(Infinity), finite("0.5"), finite(0)]).toEqual([null, null, 0]);
+});
+
+test("two events of one step are one row and the newer value wins", () => {
+  const rows = curves([event("b", { step: 1, x: 2 }), event("a", { step: 1, x: 1, y: 1 })]).rl;
+  expect(rows).toEqual([{ step: 1, data: { step: 1, x: 2, y: 1 } }]);
+});
+
+test("without a phase, a loss without a reward is the warm start", () => {
+  const { rl, warmStart } = curves([event("b", { step: 1, train_mean_reward: 1 }), event("a", { step: 1, train_loss: 2 })]);
+  expect([rl.length, warmStart.length]).toEqual([1, 1]);
+});
