@@ -49,12 +49,20 @@ class Policy:
 
     @classmethod
     def load(
-        cls, path: Path, *, init: Path | None, dtype: torch.dtype, lora_rank: int, seed: int
+        cls,
+        path: Path,
+        *,
+        name: str,
+        init: Path | None,
+        dtype: torch.dtype,
+        lora_rank: int,
+        seed: int,
     ) -> "Policy":
         """Load a base model, and what an earlier job made of it.
 
         Args:
             path: the base model.
+            name: what an exported adapter calls it; a path would mean nothing elsewhere.
             init: a model that an earlier job exported: an adapter goes on as this job's adapter
                 (or is folded in when all weights are trained), full weights replace the base's.
             seed: of a new adapter's first values.
@@ -65,6 +73,7 @@ class Policy:
         model = AutoModelForCausalLM.from_pretrained(
             source, dtype=dtype, attn_implementation="sdpa"
         )
+        model.name_or_path = name
         model.eval()  # no dropout: log-probabilities must be those of the sampler
         if is_adapter:
             model = PeftModel.from_pretrained(

@@ -50,6 +50,7 @@ class Job:
         self.job_dir, self.out = job_dir, job_dir / "out"
         self.policy = Policy.load(
             spec.model.path,
+            name=spec.model.id,
             init=None if spec.init is None else job_dir / spec.init,
             dtype=getattr(torch, spec.dtype),
             lora_rank=self.hp.lora_rank,

@@ -44,13 +44,13 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def tiny_policy(tiny_model: Path) -> Policy:
     """The tiny model with all weights trained, in float32."""
-    return Policy.load(tiny_model, init=None, dtype=torch.float32, lora_rank=0, seed=0)
+    return Policy.load(tiny_model, name="tiny", init=None, dtype=torch.float32, lora_rank=0, seed=0)
 
 
 @pytest.fixture
 def tiny_lora_policy(tiny_model: Path) -> Policy:
     """The tiny model with a rank-4 adapter, in float32."""
-    return Policy.load(tiny_model, init=None, dtype=torch.float32, lora_rank=4, seed=0)
+    return Policy.load(tiny_model, name="tiny", init=None, dtype=torch.float32, lora_rank=4, seed=0)
 
 
 @pytest.fixture

@@ -38,7 +38,9 @@ def test_learning_raises_the_likelihood(policy: str, request: pytest.FixtureRequ
 
 
 def test_small_updates_survive_in_bfloat16(tiny_model: Path) -> None:
-    policy = Policy.load(tiny_model, init=None, dtype=torch.bfloat16, lora_rank=0, seed=0)
+    policy = Policy.load(
+        tiny_model, name="tiny", init=None, dtype=torch.bfloat16, lora_rank=0, seed=0
+    )
     name, master = next(iter(policy.masters.items()))
     start = master.clone()
     policy.start_optimizer()
@@ -89,7 +91,9 @@ def test_a_resumed_policy_is_bit_for_bit_the_same(
     tiny_model: Path, tmp_path: Path, lora_rank: int
 ) -> None:
     def fresh() -> Policy:
-        return Policy.load(tiny_model, init=None, dtype=torch.bfloat16, lora_rank=lora_rank, seed=0)
+        return Policy.load(
+            tiny_model, name="tiny", init=None, dtype=torch.bfloat16, lora_rank=lora_rank, seed=0
+        )
 
     straight = fresh()
     _learn(straight, 2)
@@ -110,7 +114,9 @@ def test_training_can_go_on_from_an_export(
     tiny_model: Path, tmp_path: Path, lora_rank: int
 ) -> None:
     def load(init: Path | None, rank: int) -> Policy:
-        return Policy.load(tiny_model, init=init, dtype=torch.float32, lora_rank=rank, seed=0)
+        return Policy.load(
+            tiny_model, name="tiny", init=init, dtype=torch.float32, lora_rank=rank, seed=0
+        )
 
     policy = load(None, lora_rank)
     _learn(policy)

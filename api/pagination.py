@@ -1,0 +1,58 @@
+"""Cursor pages in OpenAI's form: `after` is the id of the last element seen, exclusive."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
+
+from fastapi import Query
+from sqlalchemy import Select, tuple_
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+#: The most rows in one page of jobs, events or checkpoints; a larger `limit` is lowered to it.
+MAX_LIMIT = 1000
+
+After = Annotated[str | None, Query()]
+Limit = Annotated[int | None, Query()]
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Page(Generic[Row]):
+    """Rows of one page, in order, and whether more follow."""
+
+    rows: Sequence[Row]
+    has_more: bool
+
+
+def paginate(
+    session: Session,
+    query: Select[Row],
+    *,
+    order: Sequence[InstrumentedAttribute[Any]],
+    cursor: Select[Row] | None,
+    limit: int,
+    descending: bool = True,
+) -> Page[Row]:
+    """Return one page of `query`, ordered by the columns `order`.
+
+    The columns of `order` must be unique together and never change, so that rows added or deleted
+    between two pages neither repeat nor hide others. `cursor` selects the row that the page
+    before ended with; one that finds nothing gives an empty last page, because starting over
+    would make a client that follows pages loop for ever.
+    """
+    if cursor is not None:
+        last = session.scalar(cursor)
+        if last is None:
+            return Page(rows=[], has_more=False)
+        here = tuple_(*order)
+        there = tuple_(*(getattr(last, column.key) for column in order))
+        query = query.where(here < there if descending else here > there)
+    by = [column.desc() if descending else column.asc() for column in order]
+    rows = session.scalars(query.order_by(*by).limit(limit + 1)).all()
+    return Page(rows=rows[:limit], has_more=len(rows) > limit)
+
+
+def clamp(limit: int | None, *, default: int, maximum: int = MAX_LIMIT) -> int:
+    """Return a page size the server serves: OpenAI's clients may send 0 and expect an answer."""
+    return default if limit is None else min(max(limit, 1), maximum)

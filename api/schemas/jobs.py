@@ -1,0 +1,154 @@
+"""Fine-tuning jobs: the body that creates one, and the objects OpenAI's clients read."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, field_validator
+
+from api.schemas.common import ApiObject, RequestBody
+from core.methods import Method
+from core.models import Checkpoint, Event, Job
+
+#: The hyperparameters that OpenAI shows (and once took) beside `method`.
+TOP_LEVEL = ("batch_size", "learning_rate_multiplier", "n_epochs")
+
+MAX_PAIRS, MAX_KEY, MAX_VALUE = 16, 64, 512
+
+
+class TopLevelHyperparameters(RequestBody):
+    """OpenAI's older place for three hyperparameters; `core.methods` knows their ranges."""
+
+    batch_size: Any = None
+    learning_rate_multiplier: Any = None
+    n_epochs: Any = None
+
+
+class CreateJob(RequestBody):
+    """The body of `POST /v1/fine_tuning/jobs`."""
+
+    model: Annotated[str, Field(min_length=1)]
+    training_file: Annotated[str, Field(min_length=1)]
+    validation_file: str | None = None
+    method: Method | None = None
+    hyperparameters: TopLevelHyperparameters | None = None
+    # The suffix becomes part of the model's name, where ':' separates and '/' would split a URL.
+    suffix: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] | None = None
+    seed: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = None
+    metadata: dict[str, str] | None = None
+    integrations: list[dict[str, Any]] | None = None
+
+    @field_validator("metadata")
+    @classmethod
+    def _within_limits(cls, metadata: dict[str, str] | None) -> dict[str, str] | None:
+        pairs = metadata or {}
+        if len(pairs) > MAX_PAIRS:
+            raise ValueError(f"at most {MAX_PAIRS} pairs are kept, not {len(pairs)}")
+        for key, value in pairs.items():
+            if not 0 < len(key) <= MAX_KEY:
+                raise ValueError(f"the key {key[:80]!r} must have 1 to {MAX_KEY} characters")
+            if len(value) > MAX_VALUE:
+                raise ValueError(f"the value of {key!r} must have at most {MAX_VALUE} characters")
+        return metadata or None
+
+
+class JobError(BaseModel):
+    """Why a job failed."""
+
+    code: str
+    message: str
+    param: str | None
+
+
+class JobObject(ApiObject):
+    """A fine-tuning job; times are unix seconds."""
+
+    object: Literal["fine_tuning.job"] = "fine_tuning.job"
+    created_at: int
+    finished_at: int | None
+    estimated_finish: int | None
+    model: str
+    fine_tuned_model: str | None
+    organization_id: str
+    status: str
+    error: JobError | None
+    method: dict[str, Any]
+    hyperparameters: dict[str, Any]
+    training_file: str
+    validation_file: str | None
+    result_files: list[str]
+    trained_tokens: int | None
+    seed: int
+    user_provided_suffix: str | None
+    integrations: list[dict[str, Any]]
+    metadata: dict[str, str] | None
+
+    @classmethod
+    def of(cls, row: Job, *, organization_id: str) -> "JobObject":
+        """Show one database row."""
+        hyperparameters = row.method["reinforcement"]["hyperparameters"]
+        return cls(
+            id=row.id,
+            created_at=row.created_at,
+            finished_at=row.finished_at,
+            estimated_finish=row.estimated_finish,
+            model=row.init_from or row.model,
+            fine_tuned_model=row.fine_tuned_model,
+            organization_id=organization_id,
+            status=row.status,
+            error=JobError.model_validate(row.error) if row.error else None,
+            method=row.method,
+            hyperparameters={name: hyperparameters[name] for name in TOP_LEVEL},
+            training_file=row.training_file,
+            validation_file=row.validation_file,
+            result_files=row.result_files,
+            trained_tokens=row.trained_tokens,
+            seed=row.seed,
+            user_provided_suffix=row.suffix,
+            integrations=row.integrations or [],
+            metadata=row.meta,
+        )
+
+
+class EventObject(ApiObject):
+    """One line of a job's history."""
+
+    object: Literal["fine_tuning.job.event"] = "fine_tuning.job.event"
+    created_at: int
+    level: str
+    message: str
+    type: str
+    data: dict[str, Any]
+
+    @classmethod
+    def of(cls, row: Event) -> "EventObject":
+        """Show one database row."""
+        return cls(
+            id=row.id,
+            created_at=row.created_at,
+            level=row.level,
+            message=row.message,
+            type=row.type,
+            data=row.data or {},
+        )
+
+
+class CheckpointObject(ApiObject):
+    """A stored checkpoint, usable as a model under `fine_tuned_model_checkpoint`."""
+
+    object: Literal["fine_tuning.job.checkpoint"] = "fine_tuning.job.checkpoint"
+    created_at: int
+    fine_tuned_model_checkpoint: str
+    fine_tuning_job_id: str
+    step_number: int
+    metrics: dict[str, Any]
+
+    @classmethod
+    def of(cls, row: Checkpoint) -> "CheckpointObject":
+        """Show one database row."""
+        return cls(
+            id=row.id,
+            created_at=row.created_at,
+            fine_tuned_model_checkpoint=row.name,
+            fine_tuning_job_id=row.job_id,
+            step_number=row.step,
+            metrics=row.metrics,
+        )

@@ -1,0 +1,156 @@
+"""Creating a job: everything that can be refused before a row is written is refused here.
+
+What needs the bytes of the files (their rows, the grader's variables) is checked by a worker,
+which the wake-up written with the job calls.
+"""
+
+import secrets
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from api.bodies import invalid
+from api.schemas.jobs import TOP_LEVEL, CreateJob
+from api.services.models import base_of, did_you_mean, find_trained
+from api.tenant import Tenant, is_live
+from core.errors import InvalidRequest, UnsupportedMethod
+from core.events import add_event
+from core.methods import Hyperparameters, Method, normalise, reinforcement_of
+from core.models import File, Job
+from core.queue import LIGHT, enqueue_wake
+from core.registry import BaseModel, Registry
+from core.resolve import check_model
+
+#: One more than the largest seed.
+SEEDS = 2**31
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where training starts: a base model, and the trained model on it to go on from, if any."""
+
+    base: BaseModel
+    init_from: str | None
+
+
+def create_job(tenant: Tenant, registry: Registry, request: CreateJob) -> Job:
+    """Record a job in `validating_files`, its first event and the wake-up of a worker.
+
+    Raises `InvalidRequest` in the words of OpenAI's API.
+    """
+    start = _start(tenant, registry, request.model)
+    method = _method(request)
+    _refuse_integrations(request)
+    check_model(method, start.base)
+    block = reinforcement_of(method)
+    training = _file(tenant, request.training_file, "training_file")
+    validation = _optional_file(tenant, request.validation_file, "validation_file")
+    warm_start = block.warm_start.file if block.warm_start else None
+    _optional_file(tenant, warm_start, "method.reinforcement.warm_start.file")
+    if validation is not None and validation.sha256 == training.sha256:
+        raise InvalidRequest(
+            "training_file and validation_file have the same content; validate on rows that"
+            " training does not see, or leave validation_file out.",
+            param="validation_file",
+        )
+    job = Job(
+        project_id=tenant.project_id,
+        model=start.base.id,
+        init_from=start.init_from,
+        method=normalise(method),
+        hyperparameters=block.hyperparameters.model_dump(),
+        training_file=training.id,
+        validation_file=validation.id if validation else None,
+        warm_start_file=warm_start,
+        seed=secrets.randbelow(SEEDS) if request.seed is None else request.seed,
+        suffix=request.suffix,
+        meta=request.metadata,
+        integrations=[],
+        result_files=[],
+    )
+    tenant.session.add(job)
+    tenant.session.flush()
+    add_event(tenant.session, job.id, f"Created fine-tuning job: {job.id}", data={})
+    enqueue_wake(tenant.session, LIGHT)
+    return job
+
+
+def _start(tenant: Tenant, registry: Registry, name: str) -> Start:
+    base = registry.get(name)
+    if base is not None:
+        return Start(base=base, init_from=None)
+    checkpoint = find_trained(tenant, name)
+    if checkpoint is not None:
+        base = registry.get(base_of(tenant, checkpoint))
+        if base is not None:
+            return Start(base=base, init_from=checkpoint.name)
+    raise InvalidRequest(
+        f"Model {name} is not available for fine-tuning or does not exist."
+        f"{did_you_mean(registry, name)}",
+        code="model_not_available",
+    )
+
+
+def _method(request: CreateJob) -> Method:
+    """Return the method, with the hyperparameters that stand beside it merged in."""
+    method = request.method
+    if method is None:
+        raise UnsupportedMethod(
+            "Without 'method' a job is supervised, which is not available here yet; send a"
+            " 'method' of type 'reinforcement'.",
+            param="method",
+        )
+    block = reinforcement_of(method)
+    if request.hyperparameters is None:
+        return method
+    beside = request.hyperparameters.model_dump(exclude_none=True)
+    given = block.hyperparameters.model_dump(exclude_unset=True)
+    for name in TOP_LEVEL:
+        if name in beside and given.get(name, beside[name]) != beside[name]:
+            raise InvalidRequest(
+                f"hyperparameters.{name} and method.reinforcement.hyperparameters.{name} differ;"
+                " set only the second.",
+                param=f"hyperparameters.{name}",
+            )
+    try:
+        merged = Hyperparameters.model_validate(given | beside)
+    except ValidationError as error:
+        raise invalid(error, beside, prefix="hyperparameters") from error
+    block = block.model_copy(update={"hyperparameters": merged})
+    return method.model_copy(update={"reinforcement": block})
+
+
+def _refuse_integrations(request: CreateJob) -> None:
+    if request.integrations:
+        kind = request.integrations[0].get("type")
+        raise InvalidRequest(
+            f"Integration {kind!r} is not available here; leave 'integrations' out and read the"
+            " metrics from the job's events or its result file.",
+            param="integrations",
+            code="unsupported_integration",
+        )
+
+
+def _optional_file(tenant: Tenant, file_id: str | None, param: str) -> File | None:
+    return None if file_id is None else _file(tenant, file_id, param)
+
+
+def _file(tenant: Tenant, file_id: str, param: str) -> File:
+    """Return a file that can train, or raise the error that names it and the way out."""
+    file = tenant.find(File, file_id)
+    name = param.removeprefix("method.reinforcement.")
+    if file is None:
+        way_out = "No such file in this project; upload it with purpose 'fine-tune'."
+    elif not is_live(file):
+        way_out = "The file was deleted or has expired; upload it again."
+    elif file.purpose != "fine-tune":
+        way_out = f"Its purpose is '{file.purpose}'; upload it with purpose 'fine-tune'."
+    elif file.status != "processed":
+        raise InvalidRequest(
+            f"File '{file_id}' is still being processed and is not ready to be used for"
+            " fine-tuning. Please try again later.",
+            param=param,
+        )
+    else:
+        return file
+    raise InvalidRequest(f"invalid {name}: {file_id}. {way_out}", param=param)

@@ -1,0 +1,93 @@
+"""What a model name stands for: base models of the registry, trained models of the project."""
+
+from api.errors import Forbidden
+from api.services.serving import Target
+from api.tenant import Tenant
+from core.clock import now
+from core.errors import InvalidRequest, NotFound
+from core.models import Checkpoint, Job
+from core.registry import Registry
+from core.states import TERMINAL
+from core.store import ObjectStore
+
+
+def list_trained(tenant: Tenant) -> list[Checkpoint]:
+    """Return the project's stored models and checkpoints, newest first."""
+    query = tenant.select(Checkpoint).where(Checkpoint.deleted_at.is_(None))
+    newest_first = (Checkpoint.created_at.desc(), Checkpoint.step.desc(), Checkpoint.id)
+    return list(tenant.session.scalars(query.order_by(*newest_first)))
+
+
+def find_trained(tenant: Tenant, name: str) -> Checkpoint | None:
+    """Return the project's stored model or checkpoint of this name, or None."""
+    query = tenant.select(Checkpoint).where(Checkpoint.deleted_at.is_(None))
+    return tenant.session.scalar(query.where(Checkpoint.name == name))
+
+
+def get_trained(tenant: Tenant, registry: Registry, name: str) -> Checkpoint:
+    """Return the project's stored model of this name; raises `NotFound`."""
+    checkpoint = find_trained(tenant, name)
+    if checkpoint is None:
+        message = f"The model '{name}' does not exist"
+        if hint := did_you_mean(registry, name):
+            message += f".{hint}"
+        raise NotFound(message, param="model", code="model_not_found")
+    return checkpoint
+
+
+def delete_trained(tenant: Tenant, registry: Registry, store: ObjectStore, name: str) -> None:
+    """Delete a trained model's objects, then mark its row; a failing store leaves it unmarked.
+
+    Raises `NotFound`, `Forbidden` for a base model, and `InvalidRequest` while a job needs it.
+    """
+    if registry.get(name) is not None:
+        raise Forbidden(
+            f"The model '{name}' is a base model; only the operator removes it, in models.toml.",
+            code="base_model",
+        )
+    checkpoint = get_trained(tenant, registry, name)
+    _refuse_in_use(tenant, checkpoint)
+    store.delete_prefix(checkpoint.object_prefix)
+    checkpoint.deleted_at = now()
+
+
+def resolve(tenant: Tenant, registry: Registry, name: str) -> Target:
+    """Return what serving needs for a base id, an alias or a trained model; raises `NotFound`."""
+    base = registry.get(name)
+    if base is not None:
+        return Target(name=base.id, base=base.id)
+    checkpoint = find_trained(tenant, name)
+    if checkpoint is None:
+        hint = did_you_mean(registry, name)
+        message = f"The model {name} does not exist or you do not have access to it.{hint}"
+        raise NotFound(message, code="model_not_found")
+    return Target(
+        name=name,
+        base=base_of(tenant, checkpoint),
+        artifact=checkpoint.object_prefix,
+        kind=checkpoint.kind,
+    )
+
+
+def base_of(tenant: Tenant, checkpoint: Checkpoint) -> str:
+    """Return the id of the base model that a checkpoint was trained from."""
+    query = tenant.select(Job).where(Job.id == checkpoint.job_id)
+    return tenant.session.scalars(query).one().model
+
+
+def did_you_mean(registry: Registry, name: str) -> str:
+    """Return the question that names the nearest known model, or an empty text."""
+    close = registry.close_match(name)
+    return f" Did you mean '{close}'?" if close else ""
+
+
+def _refuse_in_use(tenant: Tenant, checkpoint: Checkpoint) -> None:
+    needs_it = (Job.id == checkpoint.job_id) | (Job.init_from == checkpoint.name)
+    query = tenant.select(Job).where(Job.status.not_in(TERMINAL), needs_it)
+    job = tenant.session.scalar(query.limit(1))
+    if job is not None:
+        raise InvalidRequest(
+            f"The model '{checkpoint.name}' is needed by job {job.id}, which is {job.status};"
+            " cancel the job or wait for its end, then delete the model.",
+            code="model_in_use",
+        )

@@ -1,0 +1,83 @@
+"""Project isolation: the one place where a query is tied to the caller's project."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+from fastapi import Depends
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session
+
+from api.auth import PrincipalDep
+from api.parts import PartsDep
+from core.clock import now
+from core.errors import JobNotFound, RftError
+from core.models import ApiKey, Checkpoint, File, Job
+
+Owned = TypeVar("Owned", File, Job, Checkpoint, ApiKey)
+
+
+class NoSuchFile(RftError, LookupError):
+    """No such file; OpenAI gives this error no code."""
+
+    status = 404
+    param = "id"
+
+    def __init__(self, file_id: str) -> None:
+        super().__init__(f"No such File object: {file_id}")
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """One project's rows, in one transaction.
+
+    Services get a tenant, not a session, and start every query with `select`; what belongs to
+    another project is not found, as if it did not exist.
+    """
+
+    session: Session
+    project_id: str
+
+    def select(self, model: type[Owned]) -> Select[Owned]:
+        """Start a query over the project's rows of `model`."""
+        return select(model).where(model.project_id == self.project_id)
+
+    def find(self, model: type[Owned], row_id: str) -> Owned | None:
+        """Return the row with this id, also a deleted one, or None."""
+        return self.session.scalar(self.select(model).where(model.id == row_id))
+
+
+def open_tenant(parts: PartsDep, principal: PrincipalDep) -> Iterator[Tenant]:
+    """Open the request's transaction; it commits when the route has returned its answer."""
+    with parts.sessions.begin() as session:
+        yield Tenant(session=session, project_id=principal.project_id)
+
+
+# With this scope the commit comes before the response is sent, so that nobody is told of a change
+# that then fails, and the next request of the same client sees it.
+TenantDep = Annotated[Tenant, Depends(open_tenant, scope="function")]
+
+
+def get_job(fine_tuning_job_id: str, tenant: TenantDep) -> Job:
+    """Return the job named in the path, or raise `JobNotFound`."""
+    job = tenant.find(Job, fine_tuning_job_id)
+    if job is None:
+        raise JobNotFound(fine_tuning_job_id)
+    return job
+
+
+def is_live(file: File) -> bool:
+    """Say whether a file is neither deleted nor past its expiry."""
+    return file.deleted_at is None and (file.expires_at is None or file.expires_at > now())
+
+
+def get_file(file_id: str, tenant: TenantDep) -> File:
+    """Return the live file named in the path, or raise `NoSuchFile`."""
+    file = tenant.find(File, file_id)
+    if file is None or not is_live(file):
+        raise NoSuchFile(file_id)
+    return file
+
+
+JobDep = Annotated[Job, Depends(get_job)]
+FileDep = Annotated[File, Depends(get_file)]

@@ -1,0 +1,73 @@
+"""API keys: made once, stored hashed, never stronger than their maker."""
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+from sqlalchemy.orm import Session, sessionmaker
+
+from core.clock import now
+from core.models import ApiKey
+from tests.api.examples import error_of
+from tests.api.running import Api
+
+KEYS = "/v1/organization/api_keys"
+
+
+def as_key(secret: str) -> dict[str, str]:
+    """The headers of a request with this key."""
+    return {"authorization": f"Bearer {secret}"}
+
+
+def test_a_key_works_until_it_is_revoked(
+    api: Api, http: httpx.Client, sessions: sessionmaker[Session]
+) -> None:
+    made = http.post(KEYS, json={"name": "ci"}).json()
+    secret = made.pop("value")
+    assert secret.startswith("sk-rft-") and made["scopes"] == ["all"]
+    with sessions() as session:
+        row = session.get_one(ApiKey, made["id"])
+        assert secret not in (row.hash, row.prefix)
+    assert httpx.get(f"{api.url}/v1/models", headers=as_key(secret)).status_code == 200
+    assert http.get(f"{KEYS}/{made['id']}").json() == made
+    assert secret not in http.get(KEYS).text
+    assert http.delete(f"{KEYS}/{made['id']}").json()["deleted"] is True
+    error_of(httpx.get(f"{api.url}/v1/models", headers=as_key(secret)), 401)
+    assert http.get(f"{KEYS}/{made['id']}").json()["revoked_at"] is not None
+
+
+def test_keys_are_listed_in_pages(http: httpx.Client) -> None:
+    made = {http.post(KEYS, json={"name": str(n)}).json()["id"] for n in range(3)}
+    first = http.get(KEYS, params={"limit": 2}).json()
+    rest = http.get(KEYS, params={"after": first["last_id"]}).json()
+    listed = [key["id"] for key in [*first["data"], *rest["data"]]]
+    assert len(listed) == 4 and made < set(listed)
+
+
+def test_a_key_cannot_make_a_stronger_one(api: Api, new_key: Callable[..., str]) -> None:
+    headers = as_key(new_key("keys", "read"))
+    url = f"{api.url}{KEYS}"
+    made = httpx.post(url, json={"name": "k", "scopes": ["read"]}, headers=headers)
+    assert made.json()["scopes"] == ["read"]
+    for scopes in (["write"], ["read", "all"]):
+        response = httpx.post(url, json={"name": "k", "scopes": scopes}, headers=headers)
+        assert error_of(response, 403)["code"] == "insufficient_scope"
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({}, "name"),
+        ({"name": ""}, "name"),
+        ({"name": "k", "scopes": []}, "scopes"),
+        ({"name": "k", "scopes": ["admin"]}, "scopes"),
+        ({"name": "k", "expires_at": 1}, "expires_at"),
+    ],
+)
+def test_refusals(http: httpx.Client, body: dict[str, object], param: str) -> None:
+    assert error_of(http.post(KEYS, json=body), 400)["param"] == param
+
+
+def test_an_expiry_is_kept(http: httpx.Client) -> None:
+    soon = now() + 60
+    assert http.post(KEYS, json={"name": "k", "expires_at": soon}).json()["expires_at"] == soon

@@ -1,0 +1,98 @@
+"""A field that nobody reads is refused by name, never ignored."""
+
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from tests.api.examples import GRADER, METHOD, error_of, job_body, reinforcement, upload
+from tests.fakes.model_server import ModelServer
+
+JOBS = "/v1/fine_tuning/jobs"
+CHAT = "/v1/chat/completions"
+
+
+def test_several_are_listed_with_the_nearest_known_names(http: httpx.Client) -> None:
+    body = {
+        "model": "m",
+        "training_file": "file-1",
+        "test_file": "file-2",
+        "method": reinforcement(grader=GRADER, hyperparameters={"etest_samples": 4}),
+    }
+    error = error_of(http.post(JOBS, json=body), 400)
+    assert "'test_file' (did you mean 'validation_file'?)" in error["message"]
+    path = "method.reinforcement.hyperparameters.etest_samples"
+    assert f"'{path}' (did you mean 'eval_samples'?)" in error["message"]
+    assert (error["param"], error["code"]) == ("test_file", "unknown_parameter")
+
+
+def test_a_known_name_in_the_wrong_place_is_shown_its_place(http: httpx.Client) -> None:
+    error = error_of(http.post(JOBS, json=job_body("file-1", group_size=4)), 400)
+    assert (
+        "'group_size' (did you mean 'method.reinforcement.hyperparameters.group_size'?)"
+        in error["message"]
+    )
+
+
+def test_a_name_like_no_other_is_still_named(http: httpx.Client) -> None:
+    error = error_of(http.post(JOBS, json=job_body("file-1", zzz=1)), 400)
+    assert error["message"] == "Unknown parameter: 'zzz'."
+
+
+JOB = job_body("file-1")
+MESSAGES = [{"role": "user", "content": "Hi"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        (JOBS, {**JOB, "x": 1}, "x"),
+        (JOBS, {**JOB, "hyperparameters": {"beta": 1}}, "hyperparameters.beta"),
+        (JOBS, {**JOB, "method": {**METHOD, "x": 1}}, "method.x"),
+        (JOBS, {**JOB, "method": reinforcement(x=1)}, "method.reinforcement.x"),
+        (
+            JOBS,
+            {**JOB, "method": reinforcement(warm_start={"file": "f", "x": 1})},
+            "method.reinforcement.warm_start.x",
+        ),
+        (
+            JOBS,
+            {**JOB, "method": reinforcement(grader={**GRADER, "x": 1})},
+            "method.reinforcement.grader.x",
+        ),
+        (f"{JOBS}/ftjob-1/cancel", {"x": 1}, "x"),
+        (f"{JOBS}/ftjob-1/pause", {"x": 1}, "x"),
+        (f"{JOBS}/ftjob-1/resume", {"x": 1}, "x"),
+        (CHAT, {"model": "base-1", "messages": MESSAGES, "x": 1}, "x"),
+        (CHAT, {"model": "base-1", "messages": [{**MESSAGES[0], "x": 1}]}, "messages[0].x"),
+        (
+            CHAT,
+            {"model": "base-1", "messages": MESSAGES, "stream_options": {"x": 1}},
+            "stream_options.x",
+        ),
+        ("/v1/organization/api_keys", {"name": "k", "x": 1}, "x"),
+    ],
+)
+def test_in_every_body(
+    http: httpx.Client, model_server: ModelServer, path: str, body: dict[str, Any], param: str
+) -> None:
+    error = error_of(http.post(path, json=body), 400)
+    assert error["param"] == param
+    assert param.rpartition(".")[2] in error["message"]
+    assert not model_server.requests
+
+
+def test_in_the_upload_form(http: httpx.Client) -> None:
+    fields = {"purpose": "fine-tune", "purpos": "x", "expires_after[second]": "3600"}
+    response = http.post("/v1/files", files={"file": b"{}"}, data=fields)
+    error = error_of(response, 400)
+    assert "'purpos' (did you mean 'purpose'?)" in error["message"]
+    assert "'expires_after.second' (did you mean 'seconds'?)" in error["message"]
+
+
+def test_the_sdks_extra_body_is_not_ignored(client: openai.OpenAI) -> None:
+    body = job_body(upload(client).id)
+    with pytest.raises(openai.BadRequestError, match="'n_epoch'") as refused:
+        client.fine_tuning.jobs.create(**body, extra_body={"n_epoch": 3})
+    assert refused.value.param == "n_epoch"
