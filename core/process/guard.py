@@ -31,6 +31,8 @@ def main(arguments: list[str]) -> int:
     """Guard one command until it has ended; return the exit code to pass on."""
     grace_s, parent, command = float(arguments[0]), int(arguments[1]), arguments[2:]
     signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    # A parent that ignores SIGCHLD passes that on, and exit codes would be lost.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     # Orphans of the command become children of the guard, so it can find and end them.
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

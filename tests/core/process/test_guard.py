@@ -55,10 +55,11 @@ def test_a_command_that_ignores_sigterm_ends_with_its_grandchildren() -> None:
 
 
 def test_a_command_gets_the_time_it_needs_to_end_well() -> None:
+    # os.write: a handler that prints may interrupt a print.
     code = (
-        "import signal, sys, time\n"
-        "def end(*_): time.sleep(0.5); print('saved', flush=True); sys.exit(3)\n"
-        "signal.signal(signal.SIGTERM, end); print('up', flush=True); time.sleep(600)"
+        "import os, signal, sys, time\n"
+        "def end(*_): time.sleep(0.5); os.write(1, b'saved\\n'); sys.exit(3)\n"
+        "signal.signal(signal.SIGTERM, end); os.write(1, b'up\\n'); time.sleep(600)"
     )
     process = start(code, grace_s=20)
     assert process.stdout is not None

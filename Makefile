@@ -1,0 +1,81 @@
+# make demo   trains the example model from start to finish     make up     runs the service
+# make test   runs every check there is                         make help   lists the rest
+
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# What to install: cpu.lock, or gpu.txt on a machine with CUDA, or api.lock without models.
+REQUIREMENTS ?= requirements/cpu.lock
+MODEL := .models/SmolLM2-135M-Instruct
+SEED ?= 1
+PYTEST ?= $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup ready packages project dashboard demo up test test-fast lint lock clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup:  ## install what is missing: packages, base model, dashboard
+	@$(MAKE) --no-print-directory -j2 ready
+
+ready: project dashboard $(MODEL)/config.json
+	@:
+
+packages: $(VENV)/.packages
+project: $(VENV)/.project
+dashboard: dashboard/dist/index.html
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name it with make PYTHON=…")'
+	$(PYTHON) -m venv $(VENV)
+
+# The locks are complete, so nothing is left to resolve.
+$(VENV)/.packages: $(REQUIREMENTS) | $(BIN)/python
+	@echo "Installing Python packages from $(REQUIREMENTS) (a minute or two)"
+	@$(BIN)/python -m pip install -qq --no-deps --requirement $(REQUIREMENTS)
+	@touch $@
+
+$(VENV)/.project: pyproject.toml client/pyproject.toml $(VENV)/.packages
+	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e client -e .
+	@touch $@
+
+$(MODEL)/config.json: | $(VENV)/.project
+	@echo "Converting the base model"
+	@TQDM_DISABLE=1 $(BIN)/python -m workers.base_model --out $(MODEL)
+
+dashboard/node_modules/.package-lock.json: dashboard/package-lock.json
+	@echo "Building the dashboard"
+	@cd dashboard && npm ci --no-audit --no-fund --loglevel=error
+
+dashboard/dist/index.html: dashboard/node_modules/.package-lock.json dashboard/index.html \
+		$(shell find dashboard/src dashboard/public dashboard/*.ts dashboard/*.json -type f 2>/dev/null)
+	@cd dashboard && npm run --silent build
+	@touch $@
+
+demo: setup  ## run the main job on real servers; SEED=n picks another seed
+	@$(BIN)/rft-server demo --seed $(SEED)
+
+up: setup  ## start the service in ./.rft and keep it running
+	@$(BIN)/rft-server up
+
+test: setup lint  ## every check and every test
+	cd dashboard && npm test --silent
+	$(PYTEST)
+
+test-fast: setup  ## the tests that start no servers and train nothing
+	$(PYTEST) -m "not slow"
+
+lint: setup  ## style, types, import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lock: setup  ## write the locks anew from what is installed
+	for name in cpu api; do $(BIN)/python requirements/lock.py $$name > requirements/$$name.lock; done
+
+clean:  ## remove what setup and the tools made; data in .rft stays
+	rm -rf $(VENV) .models dashboard/dist dashboard/node_modules *.egg-info client/*.egg-info
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

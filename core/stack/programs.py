@@ -1,0 +1,100 @@
+"""Our own programs as children: API, workers, beat and model serving.
+
+The commands are the ones that docker-compose.yml runs, with other addresses.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+
+from core.process.child import ChildSpec
+from core.settings import Settings
+from core.stack.environment import LOCALHOST
+
+#: Seconds a training worker gets to hand its job back.
+_WORKER_GRACE_S = 20.0
+
+
+def program_specs(
+    folder: Path, settings: Settings, *, host: str, port: int, env: dict[str, str]
+) -> list[ChildSpec]:
+    """Return the specs in the order in which they start."""
+    return [
+        ChildSpec(
+            name="api",
+            command=_web("api.app:create_app", host=host, port=port),
+            env=env,
+            is_ready=http_probe(f"http://{reachable(host)}:{port}/health"),
+            grace_s=8,
+        ),
+        ChildSpec(
+            name="serving",
+            command=_web(
+                "workers.serving.app:create_app",
+                host=LOCALHOST,
+                port=urlsplit(settings.serving_url).port or 0,
+            ),
+            env=env,
+            is_ready=http_probe(f"{settings.serving_url}/health"),
+        ),
+        _worker("light", env),
+        _worker("train", env),
+        _beat(folder, env),
+    ]
+
+
+def http_probe(url: str) -> Callable[[], bool]:
+    """Return a check that the URL answers at all; what a 503 is about is not a start-up matter."""
+
+    def answers() -> bool:
+        try:
+            httpx.get(url, timeout=5)
+        except httpx.TransportError:
+            return False
+        return True
+
+    return answers
+
+
+def reachable(host: str) -> str:
+    """Return the address to call for a server that listens on `host`."""
+    return LOCALHOST if host in ("0.0.0.0", "::", "") else host
+
+
+def _web(factory: str, *, host: str, port: int) -> tuple[str, ...]:
+    address = ("--host", host, "--port", str(port))
+    limits = ("--timeout-graceful-shutdown", "5")
+    return (sys.executable, "-m", "uvicorn", "--factory", factory, *address, *limits)
+
+
+def _worker(queue: str, env: dict[str, str]) -> ChildSpec:
+    return ChildSpec(
+        name=f"worker-{queue}",
+        command=(
+            *_celery("worker", "--queues", queue, "--hostname", f"{queue}@%h"),
+            *("--concurrency", "1" if queue == "train" else "2"),
+            *("--without-gossip", "--without-mingle"),
+        ),
+        env=env,
+        grace_s=_WORKER_GRACE_S,
+    )
+
+
+def _beat(folder: Path, env: dict[str, str]) -> ChildSpec:
+    schedule = folder / "beat" / "schedule"
+    schedule.parent.mkdir(exist_ok=True)
+    return ChildSpec(
+        name="beat",
+        command=_celery("beat", "--schedule", str(schedule), "--pidfile", ""),
+        env=env,
+    )
+
+
+def _celery(*arguments: str) -> tuple[str, ...]:
+    return (
+        *(sys.executable, "-m", "celery", "--app", "workers.app"),
+        *(*arguments, "--loglevel", "INFO"),
+    )

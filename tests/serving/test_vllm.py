@@ -1,0 +1,187 @@
+"""Real vLLM servers behind the service: base model, an adapter, full weights.
+
+The log-prob that a server gives for the token it chose is compared with the one that transformers
+gives on the same weights. Every set of weights has its own value, far from the others', so a server
+that uses the wrong ones is found out.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from pydantic import SecretStr
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from core import manifest
+from core.process.guard import descendants
+from core.registry import Registry
+from core.settings import Settings
+from core.store import ObjectStore
+from tests.processes import await_gone
+from tests.servers import ACCESS_KEY, SECRET_KEY, S3Server, free_ports
+from tests.workers.processes import program
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+MODELS_FILE = Path(__file__).parents[2] / "models.toml"
+BASE = Registry.load(MODELS_FILE).all()[0]
+MESSAGES = [{"role": "user", "content": "Name a colour of the rainbow."}]
+TOKEN = "between-us"
+#: bf16 arithmetic in another order; the weights differ from each other by more than ten times it.
+TOLERANCE = 0.15
+
+
+@dataclass
+class Service:
+    """The running service, and what transformers says of each set of weights."""
+
+    client: httpx.Client
+    pid: int
+    expected: dict[str, "Distribution"]
+
+    def ask(self, weights: str, **fields: Any) -> httpx.Response:
+        """Ask for one greedy token, or what `fields` say."""
+        body = {"model": f"public-{weights}", "messages": MESSAGES, "temperature": 0}
+        return self.client.post(
+            "/v1/chat/completions",
+            json={**body, "max_tokens": 1, "logprobs": True, **fields},
+            headers={"x-rft-token": TOKEN, "x-rft-model": target(weights)},
+        )
+
+
+Distribution = Callable[[str], float]
+
+
+def target(weights: str) -> str:
+    artifact = None if weights == "base" else f"models/{weights}/model"
+    kind = None if weights == "base" else weights
+    return json.dumps({"base": BASE.id, "artifact": artifact, "kind": kind})
+
+
+def first_token(model: torch.nn.Module) -> Distribution:
+    """Return token text → log-prob of being the first token of the answer."""
+    tokenizer = AutoTokenizer.from_pretrained(BASE.path)
+    prompt = tokenizer.apply_chat_template(
+        MESSAGES, add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    with torch.no_grad():
+        logprobs = model(**prompt).logits[0, -1].float().log_softmax(-1)
+    return lambda token: logprobs[
+        tokenizer.convert_tokens_to_ids(tokenizer.tokenize(token))[0]
+    ].item()
+
+
+def make_weights(folder: Path) -> dict[str, Distribution]:
+    """Write an adapter and full weights below `folder`, all differing strongly from the base."""
+    expected = {}
+    model = AutoModelForCausalLM.from_pretrained(BASE.path, dtype=torch.bfloat16)
+    expected["base"] = first_token(model)
+    torch.manual_seed(1)
+    adapted = get_peft_model(
+        model, LoraConfig(r=8, lora_alpha=16, target_modules=["q_proj", "v_proj"])
+    )
+    with torch.no_grad():
+        for name, parameter in adapted.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(std=0.3)
+    adapted.save_pretrained(folder / "adapter")
+    expected["adapter"] = first_token(adapted)
+    full = adapted.unload()
+    with torch.no_grad():
+        for layer in full.model.layers[:4]:
+            layer.mlp.down_proj.weight.mul_(0.2)
+    full.save_pretrained(folder / "full")
+    expected["full"] = first_token(full)
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        shutil.copy(BASE.path / name, folder / "full")
+    return expected
+
+
+@pytest.fixture(scope="module")
+def service(
+    s3_server_session: S3Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("serving")
+    [port] = free_ports(1)
+    settings = Settings(
+        s3_endpoint_url=s3_server_session.endpoint_url,
+        s3_access_key_id=ACCESS_KEY,
+        s3_secret_access_key=SecretStr(SECRET_KEY),
+        s3_bucket="serving",
+        models_file=MODELS_FILE,
+        data_dir=folder / "data",
+        serving_token=SecretStr(TOKEN),
+        serving_engines=2,
+    )
+    store = ObjectStore.from_settings(settings)
+    store.ensure_bucket()
+    expected = make_weights(folder)
+    for name in ("adapter", "full"):
+        manifest.commit(store, f"models/{name}/model", folder / name)
+    command = ("-m", "uvicorn", "--factory", "workers.serving.app:create_app", "--port", str(port))
+    with (
+        program(*command, settings=settings, log=folder / "log") as process,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=300) as client,
+    ):
+        await_health(client, process.poll)
+        yield Service(client, process.pid, expected)
+        left = descendants(process.pid)
+        assert len(left) > 2
+        process.kill()
+        await_gone(left)
+
+
+def await_health(client: httpx.Client, poll: Callable[[], int | None]) -> None:
+    while poll() is None:
+        try:
+            assert client.get("/health").is_success
+            return
+        except httpx.ConnectError:
+            continue
+    raise AssertionError("the service ended")
+
+
+@pytest.mark.parametrize("weights", ["base", "adapter", "full"])
+def test_answers_come_from_the_named_weights(service: Service, weights: str) -> None:
+    answer = service.ask(weights)
+    assert answer.status_code == 200, answer.text
+    content = answer.json()
+    assert content["model"] == f"public-{weights}"
+    [entry] = content["choices"][0]["logprobs"]["content"]
+    token, logprob = entry["token"], entry["logprob"]
+    assert logprob == pytest.approx(service.expected[weights](token), abs=TOLERANCE)
+    for other in {"base", "adapter", "full"} - {weights}:
+        assert abs(logprob - service.expected[other](token)) > TOLERANCE
+
+
+def test_the_base_model_is_itself_again_after_an_adapter(service: Service) -> None:
+    service.ask("adapter")
+    entry = service.ask("base").json()["choices"][0]["logprobs"]["content"][0]
+    assert entry["logprob"] == pytest.approx(
+        service.expected["base"](entry["token"]), abs=TOLERANCE
+    )
+
+
+def test_a_stream_says_what_the_whole_answer_says(service: Service) -> None:
+    fields = {"max_tokens": 12, "logprobs": False}
+    whole = service.ask("adapter", **fields).json()["choices"][0]["message"]["content"]
+    streamed = service.ask("adapter", stream=True, **fields)
+    lines = [line.removeprefix("data: ") for line in streamed.text.splitlines() if line]
+    assert lines.pop() == "[DONE]"
+    chunks = [json.loads(line) for line in lines]
+    assert {chunk["model"] for chunk in chunks} == {"public-adapter"}
+    deltas = [chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks]
+    assert "".join(deltas) == whole
+
+
+def test_a_bad_parameter_is_refused_by_name(service: Service) -> None:
+    answer = service.ask("base", temperature=-1)
+    assert answer.status_code == 400
+    assert "temperature" in answer.json()["error"]["message"]

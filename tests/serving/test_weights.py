@@ -1,0 +1,67 @@
+"""Trained weights on the local disk: named by content, fetched once, dropped when unused."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from core import manifest
+from core.errors import ManifestMissing
+from tests.fakes.memory_store import MemoryStore
+from workers.serving.weights import WeightCache
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+def commit(store: MemoryStore, prefix: str, folder: Path, text: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "weights").write_text(text)
+    manifest.commit(store, prefix, folder)
+
+
+def test_fetches_once(store: MemoryStore, tmp_path: Path) -> None:
+    commit(store, "models/a", tmp_path / "a", "one")
+    cache = WeightCache(tmp_path / "cache", store)
+    first = cache.fetch("models/a")
+    assert (first.path / "weights").read_text() == "one"
+    del store.objects["models/a/weights"]
+    assert cache.fetch("models/a") == first
+
+
+def test_replaced_weights_get_another_name_and_folder(store: MemoryStore, tmp_path: Path) -> None:
+    cache = WeightCache(tmp_path / "cache", store)
+    commit(store, "models/a", tmp_path / "a", "one")
+    first = cache.fetch("models/a")
+    commit(store, "models/a", tmp_path / "a", "two")
+    second = cache.fetch("models/a")
+    assert second.digest != first.digest
+    assert (first.path / "weights").read_text() == "one"
+    assert (second.path / "weights").read_text() == "two"
+
+
+def test_what_was_never_committed_is_not_served(store: MemoryStore, tmp_path: Path) -> None:
+    store.put_bytes("models/a/weights", b"half an upload")
+    with pytest.raises(ManifestMissing, match="models/a"):
+        WeightCache(tmp_path / "cache", store).fetch("models/a")
+
+
+def test_the_longest_unused_weights_go_first(store: MemoryStore, tmp_path: Path) -> None:
+    cache = WeightCache(tmp_path / "cache", store, limit_bytes=8)
+    paths = []
+    for age, name in enumerate(("new", "mid", "old")):
+        commit(store, f"models/{name}", tmp_path / name, name + "!")
+        paths.append(cache.fetch(f"models/{name}").path)
+        os.utime(paths[-1], (1000 - age, 1000 - age))
+    cache.trim(in_use=lambda _path: False)
+    assert [path.exists() for path in paths] == [True, True, False]
+
+
+def test_weights_in_use_stay(store: MemoryStore, tmp_path: Path) -> None:
+    commit(store, "models/a", tmp_path / "a", "large")
+    cache = WeightCache(tmp_path / "cache", store, limit_bytes=1)
+    path = cache.fetch("models/a").path
+    cache.trim(in_use=lambda folder: folder == path)
+    assert path.exists()

@@ -1,0 +1,55 @@
+"""A lab on SQLite and a real object store."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.settings import Settings
+from core.store import ObjectStore
+from tests.workers.lab import Lab
+from workers.context import Context
+
+MODELS = """
+[[models]]
+id = "base"
+path = "base"
+context_tokens = 2048
+owned_by = "tests"
+created = 1
+"""
+
+
+@pytest.fixture
+def worker_settings(s3_settings: Settings, tmp_path: Path) -> Settings:
+    """Settings with short leases."""
+    models = tmp_path / "models.toml"
+    models.write_text(MODELS)
+    return s3_settings.model_copy(
+        update={
+            "models_file": models,
+            "lease_ttl_s": 2.0,
+            "heartbeat_s": 0.05,
+            "trainer_engine": "transformers",
+        }
+    )
+
+
+@pytest.fixture
+def lab(worker_settings: Settings, s3: ObjectStore, tmp_path: Path) -> Iterator[Lab]:
+    """A lab with an undisturbed script."""
+    del s3  # its bucket exists now
+    context = Context.open(worker_settings)
+    yield Lab.open(context, tmp_path / "memory")
+    context.sessions.kw["bind"].dispose()
+
+
+@pytest.fixture
+def postgres_lab(
+    worker_settings: Settings, postgres_url: str, s3: ObjectStore, tmp_path: Path
+) -> Iterator[Lab]:
+    """A lab on Postgres."""
+    del s3
+    context = Context.open(worker_settings.model_copy(update={"database_url": postgres_url}))
+    yield Lab.open(context, tmp_path / "memory")
+    context.sessions.kw["bind"].dispose()

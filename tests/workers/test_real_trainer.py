@@ -1,0 +1,114 @@
+"""The real trainer under the supervisor: a tiny random model, killed once on its way."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from core import manifest
+from core.models import Job, Metric
+from tests.fakes.tiny_model import make_tiny_model
+from tests.workers.lab import Lab, Running, processes_of, wait_for
+from workers.supervisor.attempt import Conduct
+
+pytestmark = pytest.mark.slow
+
+
+class RealLab(Lab):
+    """A lab that starts the real trainer."""
+
+    @property
+    def conduct(self) -> Conduct:
+        return Conduct(command=(sys.executable, "-m", "trainer"), poll_s=0.05)
+
+
+@pytest.fixture
+def real_lab(lab: Lab, tmp_path: Path) -> Lab:
+    make_tiny_model(tmp_path / "base")
+    lab.context.settings.trainer_dtype = "float32"
+    lab.context.settings.trainer_threads = 1
+    return RealLab(lab.context, lab.memory, lab.project_id)
+
+
+def digits_grader() -> dict[str, object]:
+    """Rewards every digit: a model that was shown numbers gets some, not always the same."""
+    digits = "0123456789"
+    check = {"type": "string_check", "input": "{{sample.output_text}}", "operation": "ilike"}
+    return {
+        "type": "multi",
+        "name": "digits",
+        "graders": {f"d{c}": {**check, "name": f"d{c}", "reference": c} for c in digits},
+        "calculate_output": " + ".join(f"d{c}" for c in digits),
+    }
+
+
+def queued(lab: Lab) -> str:
+    job_id = lab.queued_job()
+    with lab.context.sessions.begin() as session:
+        job = session.get_one(Job, job_id)
+        block = job.method["reinforcement"]
+        values = block["hyperparameters"] | {
+            "max_steps": 4,
+            "max_completion_tokens": 12,
+            "group_size": 4,
+            "learning_rate": 0.001,
+            # The frozen embeddings of a random model leave an adapter nothing to learn with.
+            "lora_rank": 0,
+            "eval_interval": 2,
+            "eval_samples": 4,
+        }
+        # Long enough that the model learns to end its answer: cut-off ones teach nothing.
+        warm_start = block["warm_start"] | {"epochs": 20, "batch_size": 4, "learning_rate": 0.01}
+        block = block | {
+            "grader": digits_grader(),
+            "hyperparameters": values,
+            "warm_start": warm_start,
+        }
+        job.method = {**job.method, "reinforcement": block}
+    return job_id
+
+
+def numbers(lab: Lab, job_id: str) -> list[dict[str, object]]:
+    """All that the steps measured, but for what a clock measured."""
+    with lab.context.sessions() as session:
+        steps = session.scalars(
+            select(Metric.data)
+            .where(Metric.job_id == job_id, Metric.phase.in_(("warm_start", "rl")))
+            .order_by(Metric.phase.desc(), Metric.step)
+        )
+        return [
+            {k: v for k, v in data.items() if k not in ("timing", "grader_latency_mean_s")}
+            for data in steps
+        ]
+
+
+def kill_trainer_after_checkpoint(lab: Lab, job_id: str, running: Running) -> None:
+    wait_for(lambda: any(c.step == 2 for c in lab.checkpoints(job_id)), timeout_s=120)
+    for pid in processes_of(f"-m trainer {lab.context.settings.data_dir.resolve()}"):
+        os.kill(pid, signal.SIGKILL)
+    running.join()
+
+
+def test_real_trainer_killed_half_way_ends_with_the_curve_of_one_that_was_not(
+    real_lab: Lab, tmp_path: Path
+) -> None:
+    undisturbed = queued(real_lab)
+    real_lab.run()
+    assert real_lab.job(undisturbed).status == "succeeded", real_lab.messages(undisturbed)
+    disturbed = queued(real_lab)
+    kill_trainer_after_checkpoint(real_lab, disturbed, real_lab.start())
+    real_lab.run_all()
+    assert real_lab.job(disturbed).status == "succeeded", real_lab.messages(disturbed)
+    assert real_lab.job(disturbed).attempts == 2
+    curve = numbers(real_lab, undisturbed)
+    assert numbers(real_lab, disturbed) == curve
+    assert len(curve) == 60 + 4
+    # The comparison means something: rewards differ, and weights moved after the resumed step, too.
+    assert len({step["train_mean_reward"] for step in curve[-4:]}) > 2
+    assert any(step["grad_norm"] > 0 for step in curve[-2:])
+    final = real_lab.checkpoints(disturbed)[-1]
+    manifest.fetch(real_lab.context.store, final.object_prefix, tmp_path / "final")
+    assert (tmp_path / "final" / "model.safetensors").exists()

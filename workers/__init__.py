@@ -1,0 +1,1 @@
+"""Celery tasks, and the supervisor that runs one trainer process for one job."""

@@ -1,0 +1,51 @@
+"""The Celery application: ``celery -A workers.app worker -Q train`` (or ``-Q light``), ``beat``.
+
+A message is a wake-up and nothing more: it is acknowledged before the work begins, and all that a
+task needs to know stands in the database. So a message that is lost, repeated or late changes
+nothing but the time at which work starts.
+"""
+
+from celery import Celery
+
+from core.queue import LIGHT
+from core.settings import Settings, get_settings
+from workers.supervisor.attempt import Conduct
+from workers.tasks import SWEEP, Runtime, register
+
+#: Seconds between two sweeps.
+SWEEP_INTERVAL_S = 2.0
+
+
+def make_app(settings: Settings, *, conduct: Conduct | None = None) -> Celery:
+    """The application on the broker that the settings name; nothing is contacted yet.
+
+    Args:
+        conduct: how training workers supervise; the real trainer when left out.
+    """
+    app = Celery("rft", broker=settings.broker_url)
+    app.conf.update(
+        task_serializer="json",
+        accept_content=["json"],
+        task_ignore_result=True,
+        task_acks_late=False,
+        task_default_queue=LIGHT,
+        broker_connection_retry_on_startup=True,
+        # Threads: the process that hears SIGTERM is the one that runs the job, and it answers the
+        # broker while it does.
+        worker_pool="threads",
+        # A training worker busy for hours must not hold wake-ups that an idle one could answer.
+        worker_prefetch_multiplier=1,
+        worker_disable_prefetch=True,
+        beat_schedule={
+            "sweep": {
+                "task": SWEEP,
+                "schedule": SWEEP_INTERVAL_S,
+                "options": {"queue": LIGHT, "expires": SWEEP_INTERVAL_S},
+            }
+        },
+    )
+    register(app, Runtime(settings, conduct or Conduct()))
+    return app
+
+
+app = make_app(get_settings())

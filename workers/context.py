@@ -1,0 +1,34 @@
+"""What every task needs: settings, database, object store and the list of base models."""
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session, sessionmaker
+
+from core.db import make_engine, session_factory
+from core.registry import Registry
+from core.settings import Settings
+from core.store import ObjectStore
+
+
+@dataclass(frozen=True)
+class Context:
+    """Connections of one worker process; opening them contacts nobody yet."""
+
+    settings: Settings
+    sessions: sessionmaker[Session]
+    store: ObjectStore
+    registry: Registry
+
+    @classmethod
+    def open(cls, settings: Settings) -> "Context":
+        """Connect as the settings say.
+
+        Raises:
+            ConfigurationError: the list of base models cannot be read.
+        """
+        return cls(
+            settings,
+            session_factory(make_engine(settings.database_url)),
+            ObjectStore.from_settings(settings),
+            Registry.load(settings.models_file),
+        )

@@ -1,0 +1,1 @@
+"""Model serving: base and trained models behind one internal chat endpoint, on vLLM."""

@@ -1,0 +1,51 @@
+"""From the weights that a request names to a server that holds them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+
+from core.errors import NotFound
+from core.registry import BaseModel, Registry
+from workers.serving.engine import OWN, RANKS, EngineSpec, rank_class
+from workers.serving.pool import EnginePool
+from workers.serving.target import Target
+from workers.serving.weights import WeightCache
+
+
+class ModelRouter:
+    """Base models and their adapters share a server; full weights get one of their own."""
+
+    def __init__(self, registry: Registry, cache: WeightCache, pool: EnginePool) -> None:
+        self._registry, self._cache, self._pool = registry, cache, pool
+
+    @asynccontextmanager
+    async def route(self, target: Target) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
+        """Lend a client of the right server, with the name under which it knows the weights.
+
+        Raises:
+            NotFound: the base model is not in the list of models.
+            StorageError: the weights cannot be fetched.
+            EngineFailed: no server can be had.
+        """
+        base = self._registry.get(target.base)
+        if base is None:
+            raise NotFound(f"The list of base models has no {target.base!r}; add it there.")
+        if target.artifact is None:
+            async with self._pool.use(_shared(base, RANKS[0])) as engine:
+                yield engine.client, OWN
+            return
+        weights = await asyncio.to_thread(self._cache.fetch, target.artifact)
+        if target.kind == "full":
+            spec = EngineSpec(model=weights.path, context_tokens=base.context_tokens)
+            async with self._pool.use(spec) as engine:
+                yield engine.client, OWN
+            return
+        async with self._pool.use(_shared(base, rank_class(weights.path))) as engine:
+            await engine.load_adapter(weights.digest, weights.path)
+            yield engine.client, weights.digest
+
+
+def _shared(base: BaseModel, rank: int) -> EngineSpec:
+    return EngineSpec(model=base.path, context_tokens=base.context_tokens, max_lora_rank=rank)

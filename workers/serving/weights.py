@@ -1,0 +1,69 @@
+"""Trained weights on the local disk, fetched from the object store when first asked for."""
+
+import hashlib
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from core import manifest
+from core.store import ObjectStore
+
+logger = logging.getLogger(__name__)
+
+#: Disk space that fetched weights may take before the longest unused ones are dropped, in bytes.
+LIMIT_BYTES = 50 * 2**30
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Fetched weights; `digest` names their content, so equal digests are equal weights."""
+
+    digest: str
+    path: Path
+
+
+class WeightCache:
+    """Folders under `root`, one for each content.
+
+    The content, not the object prefix, names a folder: weights that were replaced in the store get
+    a new folder and thus a new name inside vLLM, which must never see one name with two contents.
+    """
+
+    def __init__(self, root: Path, store: ObjectStore, *, limit_bytes: int = LIMIT_BYTES) -> None:
+        self._root, self._store, self._limit_bytes = root, store, limit_bytes
+        self._locks: dict[str, threading.Lock] = {}
+        root.mkdir(parents=True, exist_ok=True)
+
+    def fetch(self, prefix: str) -> Weights:
+        """Return the weights committed under `prefix`; safe to call from several threads.
+
+        Raises:
+            StorageError: nothing is committed there, or the store does not deliver it.
+        """
+        listing = manifest.read(self._store, prefix)
+        digest = hashlib.sha256(listing.model_dump_json().encode()).hexdigest()[:32]
+        weights = Weights(digest, self._root / digest)
+        with self._locks.setdefault(digest, threading.Lock()):
+            if not weights.path.exists():
+                manifest.fetch(self._store, prefix, weights.path)
+                logger.info("fetched %s to %s", prefix, weights.path)
+            os.utime(weights.path)  # last use, for `trim`
+        return weights
+
+    def trim(self, *, in_use: Callable[[Path], bool]) -> None:
+        """Drop the longest unused folders until the rest fits the limit."""
+        folders = sorted(
+            (path for path in self._root.iterdir() if path.is_dir()),
+            key=lambda path: path.stat().st_mtime,
+            reverse=True,
+        )
+        total = 0
+        for folder in folders:
+            total += sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+            if total > self._limit_bytes and not in_use(folder):
+                shutil.rmtree(folder)
+                logger.info("dropped %s", folder)

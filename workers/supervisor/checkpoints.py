@@ -1,0 +1,123 @@
+"""Store checkpoints, and let go of those that nobody needs."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from sqlalchemy import Select, select, update
+
+from core import manifest
+from core.fenced import FencedWriter
+from core.models import Checkpoint, Job
+from workers.context import Context
+from workers.supervisor import names
+from workers.supervisor.jobdir import final_name
+from workers.supervisor.protocol import CheckpointWritten
+
+#: Checkpoints with the best validation reward that stay, besides the last one.
+BEST_KEPT = 3
+REWARD = "full_valid_mean_reward"
+
+
+class CheckpointStore:
+    """Store the checkpoints of one attempt; runs on the uploads thread.
+
+    Args:
+        stored: told the trainer's path of each checkpoint once it is safe.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        job: Job,
+        writer: FencedWriter,
+        directory: Path,
+        stored: Callable[[str], None],
+    ) -> None:
+        self._context, self._job, self._writer = context, job, writer
+        self._directory, self._stored = directory, stored
+
+    def store(self, report: CheckpointWritten) -> None:
+        """Commit the objects, then the row; raises StorageError and StaleFence.
+
+        Safe to repeat when the store failed half-way: rows come last.
+        """
+        folder = self._directory / report.path
+        root = names.checkpoint_root(
+            self._job.id, step=report.step, fence=self._writer.fence, final=report.final
+        )
+        if report.state:
+            manifest.commit(self._context.store, f"{root}/state", folder / "state")
+        manifest.commit(self._context.store, names.model_prefix(root), folder / "model")
+        self._writer.checkpoint(
+            report.step,
+            self._name(report),
+            names.model_prefix(root),
+            report.kind,
+            {"step": report.step, **report.metrics},
+            is_final=report.final,
+            has_state=report.state,
+            phase=report.phase,
+        )
+        self._writer.event(
+            f"Checkpoint created at step {report.step}", step=report.step, phase=report.phase
+        )
+        self._stored(report.path)
+
+    def let_go(self) -> None:
+        """Drop what newer checkpoints have superseded; raises StorageError and StaleFence."""
+        with self._context.sessions() as session:
+            rows = session.scalars(_kept(self._job.id)).all()
+        retired, stateless = superseded(rows)
+        # Rows first: an object without a row is waste, a row without its objects is a lie.
+        if retired:
+            self._writer.retire([row.id for row in retired])
+        if stateless:
+            self._writer.drop_state([row.id for row in stateless])
+        for row in retired:
+            self._context.store.delete_prefix(names.root_of(row.object_prefix))
+        for row in stateless:
+            self._context.store.delete_prefix(names.state_prefix(row.object_prefix))
+
+    def _name(self, report: CheckpointWritten) -> str:
+        if report.final:
+            return final_name(self._context, self._job)
+        return names.checkpoint_name(
+            self._job.model,
+            organization=self._context.settings.organization_id,
+            suffix=self._job.suffix,
+            job_id=self._job.id,
+            step=report.step,
+        )
+
+
+def superseded(rows: Iterable[Checkpoint]) -> tuple[list[Checkpoint], list[Checkpoint]]:
+    """Split off what need not be kept: whole checkpoints, and the states of older ones.
+
+    Kept are the final one, the last one, and the three with the best validation reward (of equals
+    the later). Only the last one needs its state.
+    """
+    steps = sorted((row for row in rows if not row.is_final), key=lambda row: row.step)
+    if not steps:
+        return [], []
+    ranked = [row for row in steps if row.metrics.get(REWARD) is not None]
+    ranked.sort(key=lambda row: (row.metrics[REWARD], row.step), reverse=True)
+    kept = {row.id for row in [*ranked[:BEST_KEPT], steps[-1]]}
+    retired = [row for row in steps if row.id not in kept]
+    resumable = [row for row in steps if row.has_state]
+    return retired, [row for row in resumable[:-1] if row.id in kept]
+
+
+def forget_states(context: Context, job_id: str) -> None:
+    """Delete the resumable state of a job that has succeeded and will not go on."""
+    with context.sessions() as session:
+        rows = session.scalars(_kept(job_id).where(Checkpoint.has_state)).all()
+    with context.sessions.begin() as session:
+        session.execute(
+            update(Checkpoint).where(Checkpoint.job_id == job_id).values(has_state=False)
+        )
+    for row in rows:
+        context.store.delete_prefix(names.state_prefix(row.object_prefix))
+
+
+def _kept(job_id: str) -> Select[Checkpoint]:
+    return select(Checkpoint).where(Checkpoint.job_id == job_id, Checkpoint.deleted_at.is_(None))

@@ -1,0 +1,199 @@
+"""The folder that a trainer works in: its orders, its data, and where it goes on from."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from core import manifest
+from core.clock import now
+from core.errors import (
+    ConfigurationError,
+    ManifestMismatch,
+    ManifestMissing,
+    NotFound,
+    ObjectMissing,
+)
+from core.fenced import FencedWriter
+from core.models import Checkpoint, File, Job
+from trainer.spec import DataSpec, Hyperparameters, ModelSpec, TrainSpec, WarmStartSpec
+from workers.context import Context
+from workers.supervisor import names
+
+#: Most steps between two checkpoints; evaluations bring further ones.
+CHECKPOINT_INTERVAL = 10
+
+
+class DataGone(NotFound):
+    """A file or model that the job was made with has been deleted since."""
+
+
+def path_of(context: Context, job_id: str, fence: int) -> Path:
+    """The job directory of one attempt."""
+    return (context.settings.data_dir / "jobs" / f"{job_id}-{fence}").resolve()
+
+
+def prepare(context: Context, job: Job, writer: FencedWriter, directory: Path) -> Checkpoint | None:
+    """Fill a fresh job directory; returns the checkpoint to go on from, ``None`` from nothing.
+
+    Everything that the last attempt recorded past that checkpoint is forgotten.
+
+    Raises:
+        DataGone: an input was deleted.
+        StorageError: the object store does not answer.
+        ConfigurationError: the base model is no longer listed.
+    """
+    for left_over in directory.parent.glob(f"{job.id}-*"):
+        shutil.rmtree(left_over)
+    (directory / "out").mkdir(parents=True)
+    _fetch_files(context, job, directory / "data")
+    if job.init_from is not None:
+        _fetch_init(context, job, directory / "init")
+    spec = make_spec(context, job)
+    (directory / "spec.json").write_text(spec.model_dump_json(indent=1))
+    last = _fetch_last(context, writer, directory / "resume")
+    if last is None:
+        writer.rewind(0, phase="loading")
+    else:
+        writer.rewind(last.step, phase=last.phase)
+    return last
+
+
+def make_spec(context: Context, job: Job) -> TrainSpec:
+    """The trainer's orders for a job whose every value is resolved.
+
+    Raises:
+        ConfigurationError: the base model is no longer listed.
+    """
+    settings, method = context.settings, job.method["reinforcement"]
+    base = context.registry.get(job.model)
+    if base is None:
+        raise ConfigurationError(
+            f"The base model {job.model} is no longer listed in {settings.models_file}; add it."
+        )
+    values = method["hyperparameters"]
+    return TrainSpec(
+        job_id=job.id,
+        seed=job.seed,
+        model=ModelSpec(id=base.id, path=base.path, context_tokens=base.context_tokens),
+        init="init" if job.init_from else None,
+        data=DataSpec(
+            train="data/train.jsonl",
+            validation="data/validation.jsonl" if job.validation_file else None,
+            warm_start="data/warm_start.jsonl" if job.warm_start_file else None,
+        ),
+        grader=method["grader"],
+        response_format=method.get("response_format"),
+        warm_start=_warm_start(method.get("warm_start")),
+        hyperparameters=Hyperparameters(
+            **{name: values[name] for name in Hyperparameters.model_fields}
+        ),
+        checkpoint_interval=CHECKPOINT_INTERVAL,
+        failure_share_limit=settings.failure_share_limit,
+        engine=settings.trainer_engine,
+        dtype=settings.trainer_dtype,
+        threads=settings.trainer_threads,
+        serve_name=final_name(context, job),
+    )
+
+
+def final_name(context: Context, job: Job) -> str:
+    """The name under which the job's result will be served."""
+    return names.model_name(
+        job.model,
+        organization=context.settings.organization_id,
+        suffix=job.suffix,
+        job_id=job.id,
+    )
+
+
+def _warm_start(block: dict[str, Any] | None) -> WarmStartSpec | None:
+    if block is None:
+        return None
+    return WarmStartSpec(
+        epochs=block["epochs"],
+        learning_rate=block["learning_rate"],
+        batch_size=block["batch_size"],
+        reference_field=block.get("reference_field"),
+    )
+
+
+def _fetch_files(context: Context, job: Job, directory: Path) -> None:
+    wanted = {
+        "train": ("training_file", job.training_file),
+        "validation": ("validation_file", job.validation_file),
+        "warm_start": ("warm_start_file", job.warm_start_file),
+    }
+    for name, (param, file_id) in wanted.items():
+        if file_id is not None:
+            fetch_file(context, file_id, directory / f"{name}.jsonl", param=param)
+
+
+def fetch_file(context: Context, file_id: str, path: Path, *, param: str) -> None:
+    """Download an uploaded file.
+
+    Args:
+        param: what the job calls the file, for the error.
+
+    Raises:
+        DataGone: it was deleted, or has expired.
+    """
+    with context.sessions() as session:
+        file = session.get(File, file_id)
+    if file is None or file.deleted_at is not None:
+        raise _gone(file_id, param)
+    if file.expires_at is not None and file.expires_at <= now():
+        raise _gone(file_id, param)
+    try:
+        context.store.get_file(file.object_key, path)
+    except ObjectMissing as error:
+        raise _gone(file_id, param) from error
+
+
+def _gone(file_id: str, param: str) -> DataGone:
+    return DataGone(
+        f"The {param.replace('_', ' ')} {file_id} was deleted; upload it again and create a new "
+        "job.",
+        code=f"deleted_{param}",
+        param=param,
+    )
+
+
+def _fetch_init(context: Context, job: Job, directory: Path) -> None:
+    with context.sessions() as session:
+        start = session.scalar(
+            select(Checkpoint).where(
+                Checkpoint.name == job.init_from,
+                Checkpoint.project_id == job.project_id,
+                Checkpoint.deleted_at.is_(None),
+            )
+        )
+    gone = DataGone(
+        f"The model {job.init_from} was deleted; create a new job from another model.",
+        code="model_not_found",
+        param="model",
+    )
+    if start is None:
+        raise gone
+    try:
+        manifest.fetch(context.store, start.object_prefix, directory)
+    except (ManifestMissing, ManifestMismatch) as error:
+        raise gone from error
+
+
+def _fetch_last(context: Context, writer: FencedWriter, directory: Path) -> Checkpoint | None:
+    while (last := writer.last_checkpoint()) is not None:
+        try:
+            manifest.fetch(
+                context.store, names.state_prefix(last.object_prefix), directory / "state"
+            )
+            manifest.fetch(context.store, last.object_prefix, directory / "model")
+            return last
+        except (ManifestMissing, ManifestMismatch) as error:
+            shutil.rmtree(directory, ignore_errors=True)
+            writer.event(
+                f"Cannot go on from the checkpoint of step {last.step}: {error}", level="warn"
+            )
+            writer.drop_state([last.id])
+    return None

@@ -1,0 +1,138 @@
+"""The trainer as a child process: two pipes, a clean environment, a certain end."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+_LAUNCHER = Path(__file__).with_name("launch.py")
+_SOURCE_ROOT = Path(__file__).parents[2]
+
+#: What a trainer may inherit. Everything else, above all database, broker and object-store
+#: secrets, stays with the worker.
+_INHERITED_NAMES = frozenset(
+    {"PATH", "HOME", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV"}
+    | {"LD_LIBRARY_PATH", "LD_PRELOAD", "MALLOC_ARENA_MAX"}
+    | {"CUBLAS_WORKSPACE_CONFIG", "HF_HOME", "HF_HUB_OFFLINE", "XDG_CACHE_HOME"}
+)
+_INHERITED_PREFIXES = (
+    *("LC_", "PYTHON", "OMP_", "KMP_", "MKL_", "NCCL_", "GLOO_"),
+    *("CUDA_", "NVIDIA_", "TORCH_", "PYTORCH_", "TRITON_", "VLLM_", "TOKENIZERS_"),
+)
+_SECRET_WORDS = frozenset({"KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS"})
+_READ_BYTES = 1 << 16
+
+
+def trainer_environment(worker_environment: Mapping[str, str]) -> dict[str, str]:
+    """The part of a worker's environment that its trainer sees; no secrets."""
+    kept = {
+        name: value
+        for name, value in worker_environment.items()
+        if (name in _INHERITED_NAMES or name.startswith(_INHERITED_PREFIXES))
+        and _SECRET_WORDS.isdisjoint(name.split("_"))
+    }
+    # The trainer runs in its job directory; the packages are found from where the worker has them.
+    paths = [str(_SOURCE_ROOT), *filter(None, [kept.get("PYTHONPATH")])]
+    return kept | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+class TrainerProcess:
+    """A running trainer.
+
+    It leads a process group of its own, so that everything it starts ends with it, and the kernel
+    kills it when this process dies.
+
+    Args:
+        command: program and arguments.
+        directory: where it runs; its output goes to ``trainer.log`` there.
+        environment: everything it sees, but for the names of the two pipes.
+    """
+
+    def __init__(
+        self, command: list[str], *, directory: Path, environment: Mapping[str, str]
+    ) -> None:
+        self._log_path = directory / "trainer.log"
+        self._reports, reports_in = os.pipe()
+        control_out, self._control = os.pipe()
+        try:
+            with self._log_path.open("wb") as log:
+                self._process = subprocess.Popen(
+                    [sys.executable, str(_LAUNCHER), str(os.getpid()), *command],
+                    cwd=directory,
+                    env={
+                        **environment,
+                        "RFT_REPORT_FD": str(reports_in),
+                        "RFT_CONTROL_FD": str(control_out),
+                    },
+                    pass_fds=(reports_in, control_out),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+        except OSError:
+            os.close(self._reports)
+            os.close(self._control)
+            raise
+        finally:
+            os.close(reports_in)
+            os.close(control_out)
+        self.pid = self._process.pid
+        self._pending = b""
+        self.finished = False
+
+    def read_lines(self, timeout_s: float) -> Iterator[bytes]:
+        """Whole lines that arrived within ``timeout_s``; sets ``finished`` at the end of the pipe.
+
+        A line cut off by the trainer's death is dropped.
+        """
+        if self.finished or not select.select([self._reports], [], [], timeout_s)[0]:
+            return
+        data = os.read(self._reports, _READ_BYTES)
+        if not data:
+            self.finished = True
+            return
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        yield from lines
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send one control line; a trainer that is gone does not hear it."""
+        line = json.dumps(message).encode() + b"\n"
+        try:
+            # Shorter than PIPE_BUF, so lines of several threads do not mix.
+            os.write(self._control, line)
+        except BrokenPipeError:
+            return
+
+    def wait(self, timeout_s: float) -> int:
+        """The exit code (negative: killed by that signal); what does not end in time is killed."""
+        if self._process.returncode is not None:
+            return self._process.returncode
+        watch = os.pidfd_open(self.pid)
+        try:
+            select.select([watch], [], [], timeout_s)
+        finally:
+            os.close(watch)
+        return self.kill()
+
+    def kill(self) -> int:
+        """End the trainer and everything that it started, at once; returns its exit code."""
+        if self._process.returncode is None:
+            # Before the leader is reaped: until then the kernel gives its id to no other group.
+            os.killpg(self.pid, signal.SIGKILL)
+        return self._process.wait()
+
+    def close(self) -> None:
+        """Close the pipes; the trainer has ended."""
+        os.close(self._reports)
+        os.close(self._control)
+
+    def log_tail(self, size: int = 4000) -> str:
+        """The last ``size`` bytes of what the trainer printed."""
+        data = self._log_path.read_bytes()[-size:]
+        return data.decode(errors="replace")

@@ -1,0 +1,150 @@
+"""What a trainer process says: one JSON object per line on its report pipe."""
+
+import json
+from typing import Annotated, Any, Literal, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+
+class ProtocolError(ValueError):
+    """The trainer sent a line that is no report."""
+
+
+class _Report(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Started(_Report):
+    """The trainer begins, from nothing (``step`` 0) or from a checkpoint."""
+
+    type: Literal["started"]
+    step: int
+    total_steps: int
+    resumed: bool
+
+
+class PhaseBegins(_Report):
+    """Another part of the job begins."""
+
+    type: Literal["phase"]
+    phase: str
+
+
+class Metrics(_Report):
+    """The numbers of one finished step."""
+
+    type: Literal["metrics"]
+    phase: Literal["warm_start", "rl"]
+    step: int
+    total_steps: int
+    data: dict[str, Any]
+
+
+class Rollouts(_Report):
+    """A compressed JSONL file with the samples of one step."""
+
+    type: Literal["rollouts"]
+    step: int
+    split: Literal["train", "valid"]
+    path: str
+    count: int
+
+
+class Evaluation(_Report):
+    """A written evaluation report and its summary."""
+
+    type: Literal["evaluation"]
+    stage: Literal["base", "warm_start", "final"]
+    step: int
+    path: str
+    summary: dict[str, Any]
+
+
+class CheckpointWritten(_Report):
+    """A folder with ``model/`` and, when ``state`` is true, ``state/``."""
+
+    type: Literal["checkpoint"]
+    phase: str
+    step: int
+    path: str
+    kind: Literal["adapter", "full"]
+    final: bool
+    state: bool
+    metrics: dict[str, Any]
+    trained_tokens: int
+
+
+class ResultFile(_Report):
+    """A file that the user may download from the finished job."""
+
+    type: Literal["result_file"]
+    filename: str
+    path: str
+
+
+class Warned(_Report):
+    """A sentence that the user should see."""
+
+    type: Literal["warning"]
+    message: str
+
+
+class Progress(_Report):
+    """How far the phase has come; a sign of life between steps."""
+
+    type: Literal["progress"]
+    phase: str
+    done: int
+    total: int
+
+
+class Ended(_Report):
+    """The last report: why the trainer stops."""
+
+    type: Literal["ended"]
+    reason: Literal[
+        "done",
+        "paused",
+        "out_of_memory",
+        "diverged",
+        "grader_failures",
+        "no_disk",
+        "invalid_data",
+        "weights_mismatch",
+        "error",
+    ]
+    message: str
+    examples: list[dict[str, Any]] = []
+
+
+Report = Annotated[
+    Started
+    | PhaseBegins
+    | Metrics
+    | Rollouts
+    | Evaluation
+    | CheckpointWritten
+    | ResultFile
+    | Warned
+    | Progress
+    | Ended,
+    Field(discriminator="type"),
+]
+_reports: TypeAdapter[Report] = TypeAdapter(Report)
+
+
+def parse(line: bytes) -> Report:
+    """Read one report.
+
+    Raises:
+        ProtocolError: not JSON, not a known report, or a number that is not finite (a database
+            column for JSON refuses those).
+    """
+    try:
+        return _reports.validate_python(json.loads(line, parse_constant=_refuse_constant))
+    except (ValidationError, ValueError) as error:
+        raise ProtocolError(f"The trainer sent a line that is no report: {error}") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number that JSON knows")

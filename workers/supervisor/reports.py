@@ -1,0 +1,216 @@
+"""Reports in, rows out: what a trainer says becomes events, metrics, samples and progress."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from core.fenced import FencedWriter
+from core.store import ObjectStore
+from workers.supervisor import names
+from workers.supervisor.checkpoints import CheckpointStore
+from workers.supervisor.eta import FinishEstimate
+from workers.supervisor.protocol import (
+    CheckpointWritten,
+    Ended,
+    Evaluation,
+    Metrics,
+    PhaseBegins,
+    Progress,
+    ProtocolError,
+    Report,
+    ResultFile,
+    Rollouts,
+    Started,
+    Warned,
+)
+from workers.supervisor.uploads import Uploads
+
+_PHASE_MESSAGES = {
+    "base_evaluation": "Evaluating the base model on the validation file",
+    "warm_start": "Warm start: learning from demonstrations",
+    "warm_start_evaluation": "Evaluating the warm-started model on the validation file",
+    "final_evaluation": "Evaluating the trained model on the validation file",
+}
+_STAGE_NAMES = {
+    "base": "base model",
+    "warm_start": "warm-started model",
+    "final": "trained model",
+}
+
+
+class Recorder:
+    """Record the reports of one attempt under its fence.
+
+    Rows are written at once; objects go to ``uploads``, and their rows follow them. Rows carry the
+    phase and step they belong to, so that a later attempt can forget those past its checkpoint.
+
+    ``ended``, ``final`` and ``result_files`` hold the last report, the final checkpoint and the
+    files for the finished job, once they came.
+    """
+
+    def __init__(
+        self,
+        writer: FencedWriter,
+        store: ObjectStore,
+        checkpoints: CheckpointStore,
+        uploads: Uploads,
+        directory: Path,
+    ) -> None:
+        self._writer, self._store = writer, store
+        self._checkpoints, self._uploads = checkpoints, uploads
+        self._directory = directory
+        self._phase, self._step, self._total_steps = "loading", 0, 0
+        #: Where the reinforcement phase begins in this attempt: step, total steps.
+        self._rl = (0, 0)
+        self._estimate = FinishEstimate()
+        self._finish: int | None = None
+        self.ended: Ended | None = None
+        self.final: CheckpointWritten | None = None
+        self.result_files: dict[str, Path] = {}
+
+    def record(self, report: Report) -> None:
+        """Record one report.
+
+        Raises:
+            StaleFence: another holder has the job.
+            ProtocolError: the report names a file outside the trainer's output folder.
+        """
+        match report:
+            case Started():
+                self._started(report)
+            case PhaseBegins():
+                self._phase_begins(report)
+            case Metrics():
+                self._metrics(report)
+            case Rollouts():
+                self._rollouts(report)
+            case Evaluation():
+                self._evaluation(report)
+            case CheckpointWritten():
+                self._checkpoint(report)
+            case ResultFile():
+                self.result_files[report.filename] = self._path(report.path)
+            case Warned(message=message):
+                self._writer.event(message, level="warn", phase=self._phase, step=self._step)
+            case Progress():
+                pass  # a sign of life, nothing to keep
+            case Ended():
+                self.ended = report
+
+    def _started(self, report: Started) -> None:
+        self._step, self._total_steps = report.step, report.total_steps
+        self._rl = (report.step, report.total_steps)
+        if report.resumed:
+            self._writer.event(f"Going on from the checkpoint of step {report.step}")
+        self._progress()
+
+    def _phase_begins(self, report: PhaseBegins) -> None:
+        self._phase = report.phase
+        if report.phase == "rl":
+            self._step, self._total_steps = self._rl
+            self._estimate.phase_began(self._step, time.time())
+        if message := _PHASE_MESSAGES.get(report.phase):
+            # A phase starts before its step 1, yet after all steps of the phases before.
+            self._writer.event(message, phase=report.phase, step=0)
+        self._progress()
+
+    def _metrics(self, report: Metrics) -> None:
+        self._phase = report.phase
+        self._step, self._total_steps = report.step, report.total_steps
+        data = {
+            "phase": report.phase,
+            "step": report.step,
+            "total_steps": report.total_steps,
+            **report.data,
+        }
+        self._writer.metrics(report.phase, report.step, data)
+        self._writer.event(
+            metrics_message(report),
+            type="metrics",
+            data=data,
+            phase=report.phase,
+            step=report.step,
+        )
+        if report.phase == "rl":
+            self._finish = self._estimate.step_ended(report.step, report.total_steps, time.time())
+        self._progress()
+
+    def _rollouts(self, report: Rollouts) -> None:
+        path = self._path(report.path)
+        key = names.rollouts_key(
+            self._writer.job_id, step=report.step, split=report.split, fence=self._writer.fence
+        )
+
+        def upload() -> None:
+            self._store.put_file(key, path)
+            self._writer.rollout(report.step, report.split, key, report.count)
+            path.unlink()
+
+        self._uploads.submit(upload)
+
+    def _evaluation(self, report: Evaluation) -> None:
+        path, phase = self._path(report.path), f"{report.stage}_evaluation"
+        key = names.report_key(
+            self._writer.job_id, stage=report.stage, step=report.step, fence=self._writer.fence
+        )
+        # The rows stand in the stored report; a database row for each would only repeat it.
+        summary = {k: v for k, v in report.summary.items() if k != "held_out_rows"}
+        data = {**summary, "stage": report.stage, "report": key}
+
+        def upload() -> None:
+            self._store.put_file(key, path)
+            self._writer.metrics(phase, report.step, data)
+            self._writer.event(evaluation_message(report), data=data, phase=phase, step=report.step)
+
+        self._uploads.submit(upload)
+
+    def _checkpoint(self, report: CheckpointWritten) -> None:
+        self._path(report.path)
+        if report.final:
+            self.final = report
+        self._uploads.submit(lambda: self._checkpoints.store(report))
+        self._uploads.submit(self._checkpoints.let_go)
+
+    def _progress(self) -> None:
+        self._writer.progress(self._phase, self._step, self._total_steps or None, self._finish)
+
+    def _path(self, relative: str) -> Path:
+        path = (self._directory / relative).resolve()
+        if not path.is_relative_to(self._directory / "out"):
+            raise ProtocolError(f"The trainer reported {relative}, which is not in its out folder.")
+        return path
+
+
+def metrics_message(report: Metrics) -> str:
+    """The sentence of a step's event, in OpenAI's words (the space before the comma is theirs)."""
+    step, data = f"{report.step}/{report.total_steps}", report.data
+    if report.phase == "warm_start":
+        return f"Step {step}: training loss={data['train_loss']:.2f}"
+    parts = [f"Step {step} "]
+    for label, key in (
+        ("train mean reward", "train_mean_reward"),
+        ("full validation mean reward", "full_valid_mean_reward"),
+        ("full validation mean parse error", "full_valid_mean_parse_error"),
+    ):
+        if data.get(key) is not None:
+            parts.append(f"{label}={data[key]:.2f}")
+    return ", ".join(parts)
+
+
+def evaluation_message(report: Evaluation) -> str:
+    """The sentence of an evaluation's event: held-out results, or those of the choosing rows."""
+    for rows, label in (("held_out", "held-out"), ("selection", "validation")):
+        figures: dict[str, Any] = report.summary.get(rows) or {}
+        if figures.get("rows"):
+            return (
+                f"Evaluation of the {_STAGE_NAMES[report.stage]} on {figures['rows']} {label} "
+                f"rows: {_figure(figures, 'reward')}, {_figure(figures, 'solved')}"
+            )
+    return f"Evaluation of the {_STAGE_NAMES[report.stage]}: no rows"
+
+
+def _figure(figures: dict[str, Any], name: str) -> str:
+    value = figures.get(name) or {}
+    if value.get("mean") is None:
+        return f"no {name}"
+    return f"{name}={value['mean']:.2f} [{value['low']:.2f}, {value['high']:.2f}]"
