@@ -111,6 +111,8 @@ def _announce(
     data: dict[str, Any] | None,
 ) -> None:
     text = message or (error or {}).get("message") or _MESSAGES[job.status]
+    if job.status == "running" and job.attempts > 1:
+        text = "Fine-tuning job resumed"
     level = "error" if job.status == "failed" else "info"
     add_event(session, job.id, text, level=level, data=data)
     if job.status == "queued":

@@ -163,6 +163,8 @@ def start_grader_process(
             stderr=log,
             cwd=Path(__file__).resolve().parents[1],
             env=env,
+            # A signal to the starter's group (Ctrl-C) is the starter's to handle: it closes stdin.
+            start_new_session=True,
         )
     try:
         return GraderProcess(_connected(process, socket_path, log_path), socket_path, process)

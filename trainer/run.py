@@ -1,9 +1,7 @@
 """One job from its directory to its final checkpoint."""
 
 import functools
-import json
 import os
-import shutil
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -11,16 +9,16 @@ from typing import Any
 import torch
 
 from graders.client import GraderClient, start_grader_process
-from trainer import checkpoint, proof, rollout_file
+from trainer import checkpoint, proof
 from trainer.channel import Channel
 from trainer.checkpoint import Progress
 from trainer.data import load_demonstrations, load_prompts
 from trainer.errors import Paused
 from trainer.evaluation import Evaluator, mean_score, table
-from trainer.grpo import Step, grpo_step
-from trainer.metrics import step_metrics
+from trainer.grpo import grpo_step
 from trainer.packing import Group
 from trainer.policy import Policy
+from trainer.reports import Reports
 from trainer.rollout.base import RolloutEngine
 from trainer.sampling import Collector, Grader, Rollout
 from trainer.spec import TrainSpec
@@ -47,7 +45,7 @@ class Job:
 
     def __init__(self, spec: TrainSpec, job_dir: Path, channel: Channel, grader: Grader) -> None:
         self.spec, self.hp, self.channel = spec, spec.hyperparameters, channel
-        self.job_dir, self.out = job_dir, job_dir / "out"
+        self.job_dir, self.reports = job_dir, Reports(channel, spec, job_dir)
         self.policy = Policy.load(
             spec.model.path,
             name=spec.model.id,
@@ -71,7 +69,7 @@ class Job:
             validation,
             min(self.hp.eval_samples, len(validation)),
             self.hp.max_completion_tokens,
-            self.out / "reports",
+            self.reports.out / "reports",
         )
         self.progress = Progress()
         self.reference: Policy | None = None
@@ -88,11 +86,10 @@ class Job:
         if not resumed:
             self._begin()
         self.channel.report("phase", phase="rl")
+        last_metrics: dict[str, Any] = {}
         while self.progress.step < self.hp.max_steps:
-            self._reinforce()
-            if self.channel.pause_requested.is_set() and self.progress.step < self.hp.max_steps:
-                raise Paused(f"Paused after step {self.progress.step}.")
-        self._export()
+            last_metrics = self._reinforce()
+        self._export(last_metrics)
 
     # --- phases -------------------------------------------------------------------------------
 
@@ -131,14 +128,12 @@ class Job:
             self.spec.warm_start,
             seed=self.spec.seed,
             validate=self._validate,
-            report=lambda step, total, data: self.channel.report(
-                "metrics", phase="warm_start", step=step, total_steps=total, data=data
-            ),
+            report=self.reports.warm_start_step,
         )
         self.progress.trained_tokens += result.trained_tokens
         self.collector.engine.load_weights(self.policy)
 
-    def _reinforce(self) -> None:
+    def _reinforce(self) -> dict[str, Any]:
         result = grpo_step(
             self.policy,
             self.reference,
@@ -153,24 +148,25 @@ class Job:
         self.progress.step += 1
         self.progress.trained_tokens += result.trained_tokens
         valid = self._evaluate_step()
-        data = self._report_step(result, valid)
-        last = self.progress.step == self.hp.max_steps
-        due = valid is not None or self.progress.step % self.spec.checkpoint_interval == 0
-        if not last and (due or self.channel.pause_requested.is_set()):
-            self._checkpoint(data)
-        elif last:
-            self.last_metrics = data
+        data = self.reports.step(result, valid, self.progress.step)
+        if self.progress.step < self.hp.max_steps:
+            # Asked once: a wish that comes while the checkpoint is written waits for the next step.
+            pause = self.channel.pause_requested.is_set()
+            due = self.progress.step % self.spec.checkpoint_interval == 0
+            if pause or due or valid is not None:
+                self._checkpoint(data)
+            if pause:
+                raise Paused(f"Paused after step {self.progress.step}.")
+        return data
 
-    def _export(self) -> None:
+    def _export(self, metrics: dict[str, Any]) -> None:
         self.channel.report("phase", phase="export")
-        path = self.out / "reports" / "evaluation.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(table(self.progress.stages)))
-        self.channel.report("result_file", filename="evaluation.json", path=self._relative(path))
-        directory = self._new_directory("final")
+        self.reports.result_file("evaluation.json", table(self.progress.stages))
+        directory = self.reports.new_directory("final")
         self.policy.save_model(directory / "model")
         proved = self._prove(directory)
-        self._report_checkpoint(directory, {**self.last_metrics, "proof": proved}, final=True)
+        metrics = {**metrics, "proof": proved}
+        self.reports.checkpoint(directory, self.progress, metrics, self.policy.kind, final=True)
 
     # --- evaluation ---------------------------------------------------------------------------
 
@@ -181,13 +177,7 @@ class Job:
         rollouts = self.evaluator.full()
         summary = self.evaluator.stage(stage, self.progress.step, rollouts)
         self.progress.stages.append(summary)
-        self.channel.report(
-            "evaluation",
-            stage=stage,
-            step=self.progress.step,
-            path=self._relative(self.evaluator.path(stage)),
-            summary=summary,
-        )
+        self.reports.evaluation(stage, self.progress.step, self.evaluator.path(stage), summary)
         return rollouts
 
     def _evaluate_step(self) -> list[Rollout] | None:
@@ -203,59 +193,12 @@ class Job:
         self.collector.engine.load_weights(self.policy)
         return mean_score(self.evaluator.selection()) if self.evaluator.selection_rows else None
 
-    # --- reports ------------------------------------------------------------------------------
-
-    def _report_step(self, result: Step, valid: list[Rollout] | None) -> dict[str, Any]:
-        step = self.progress.step
-        self._report_rollouts("train", result.rollouts, result.advantages)
-        if valid:
-            self._report_rollouts("valid", valid, None)
-        data = step_metrics(
-            self.spec.grader,
-            result.rollouts,
-            valid,
-            step=step,
-            total_steps=self.hp.max_steps,
-            update=result.metrics,
-        )
-        self.channel.report(
-            "metrics", phase="rl", step=step, total_steps=self.hp.max_steps, data=data
-        )
-        return data
-
-    def _report_rollouts(
-        self, split: str, rollouts: list[Rollout], advantages: list[float] | None
-    ) -> None:
-        suffix = "" if split == "train" else f".{split}"
-        path = self.out / "rollouts" / f"{self.progress.step}{suffix}.jsonl.zst"
-        count = rollout_file.write(path, rollouts, advantages)
-        self.channel.report(
-            "rollouts",
-            step=self.progress.step,
-            split=split,
-            path=self._relative(path),
-            count=count,
-        )
+    # --- helpers ------------------------------------------------------------------------------
 
     def _checkpoint(self, metrics: dict[str, Any]) -> None:
-        directory = self._new_directory(f"step-{self.progress.step}")
+        directory = self.reports.new_directory(f"step-{self.progress.step}")
         checkpoint.write(directory, self.policy, self.progress, self.reference)
-        self._report_checkpoint(directory, metrics, final=False)
-
-    def _report_checkpoint(self, directory: Path, metrics: dict[str, Any], *, final: bool) -> None:
-        self.channel.report(
-            "checkpoint",
-            phase="export" if final else "rl",
-            step=self.progress.step,
-            path=self._relative(directory),
-            kind=self.policy.kind,
-            final=final,
-            state=checkpoint.has_state(directory),
-            metrics=metrics,
-            trained_tokens=self.progress.trained_tokens,
-        )
-
-    # --- helpers ------------------------------------------------------------------------------
+        self.reports.checkpoint(directory, self.progress, metrics, self.policy.kind, final=False)
 
     def _prove(self, directory: Path) -> dict[str, Any]:
         rows = (self.evaluator.rows or self.rows)[:PROOF_ROWS]
@@ -278,22 +221,6 @@ class Job:
             threads=self.spec.threads or len(os.sched_getaffinity(0)),
             dtype=self.spec.dtype,
         )
-
-    def _new_directory(self, name: str) -> Path:
-        self._drop_stored_checkpoints()
-        directory = self.out / "checkpoints" / name
-        if directory.exists():
-            shutil.rmtree(directory)
-        directory.mkdir(parents=True)
-        return directory
-
-    def _drop_stored_checkpoints(self) -> None:
-        for directory in (self.out / "checkpoints").glob("*"):
-            if self.channel.was_stored(self._relative(directory)):
-                shutil.rmtree(directory)
-
-    def _relative(self, path: Path) -> str:
-        return str(path.relative_to(self.job_dir))
 
 
 def _connect_grader(spec: TrainSpec, job_dir: Path, stack: ExitStack) -> GraderClient:

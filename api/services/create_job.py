@@ -27,10 +27,14 @@ SEEDS = 2**31
 
 @dataclass(frozen=True)
 class Start:
-    """Where training starts: a base model, and the trained model on it to go on from, if any."""
+    """Where training starts: a base model, and the trained model on it to go on from, if any.
+
+    `lora_rank` is what that model was trained with: its adapter can only go on at the same rank.
+    """
 
     base: BaseModel
-    init_from: str | None
+    init_from: str | None = None
+    lora_rank: int | None = None
 
 
 def create_job(tenant: Tenant, registry: Registry, request: CreateJob) -> Job:
@@ -39,7 +43,7 @@ def create_job(tenant: Tenant, registry: Registry, request: CreateJob) -> Job:
     Raises `InvalidRequest` in the words of OpenAI's API.
     """
     start = _start(tenant, registry, request.model)
-    method = _method(request)
+    method = _keep_rank(_method(request), start)
     _refuse_integrations(request)
     check_model(method, start.base)
     block = reinforcement_of(method)
@@ -78,12 +82,14 @@ def create_job(tenant: Tenant, registry: Registry, request: CreateJob) -> Job:
 def _start(tenant: Tenant, registry: Registry, name: str) -> Start:
     base = registry.get(name)
     if base is not None:
-        return Start(base=base, init_from=None)
+        return Start(base=base)
     checkpoint = find_trained(tenant, name)
     if checkpoint is not None:
         base = registry.get(base_of(tenant, checkpoint))
         if base is not None:
-            return Start(base=base, init_from=checkpoint.name)
+            parent = tenant.session.get_one(Job, checkpoint.job_id)
+            rank = parent.hyperparameters["lora_rank"] if checkpoint.kind == "adapter" else 0
+            return Start(base=base, init_from=checkpoint.name, lora_rank=rank)
     raise InvalidRequest(
         f"Model {name} is not available for fine-tuning or does not exist."
         f"{did_you_mean(registry, name)}",
@@ -118,6 +124,25 @@ def _method(request: CreateJob) -> Method:
         raise invalid(error, beside, prefix="hyperparameters") from error
     block = block.model_copy(update={"hyperparameters": merged})
     return method.model_copy(update={"reinforcement": block})
+
+
+def _keep_rank(method: Method, start: Start) -> Method:
+    """Return the method with the rank of the model that training goes on from."""
+    block = reinforcement_of(method)
+    asked = block.hyperparameters.lora_rank
+    # All weights can be trained from an adapter: it is folded in first.
+    if start.lora_rank is None or asked in (start.lora_rank, 0):
+        return method
+    if asked != "auto":
+        raise InvalidRequest(
+            f"{start.init_from} was trained with lora_rank {start.lora_rank}, so training cannot go"
+            f" on with {asked}; leave lora_rank out, or set 0 to train all weights.",
+            param="method.reinforcement.hyperparameters.lora_rank",
+        )
+    kept = block.hyperparameters.model_copy(update={"lora_rank": start.lora_rank})
+    return method.model_copy(
+        update={"reinforcement": block.model_copy(update={"hyperparameters": kept})}
+    )
 
 
 def _refuse_integrations(request: CreateJob) -> None:

@@ -25,6 +25,7 @@ from core.stack import Stack
 from core.stack.export import export_model
 
 HERE = Path(__file__).parent
+DATA = HERE / "data"
 BASE_MODEL = "SmolLM2-135M-Instruct"
 
 #: Chosen on data made with other seeds than the committed one; see docs/demo.md.
@@ -45,13 +46,15 @@ METHOD: dict[str, Any] = {
 STAGES = {"base": "base model", "warm_start": "after warm start", "final": "after RL"}
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the demo; 0 when the job succeeded."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dir", type=Path, default=Path(".rft"))
     parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
+    parser.add_argument("--json", type=Path, help="also write the table and the time to this file")
+    args = parser.parse_args(argv)
     out = Console(highlight=False)
+    began = time.monotonic()
     try:
         out.print("[bold]Starting[/] the service: broker, object store, database, API, workers")
         with Stack.start(
@@ -65,11 +68,16 @@ def main() -> int:
                 reason = job.error.message if job.error else f"it is {job.status}"
                 out.print(f"[red]The job did not succeed:[/] {reason}")
                 return 1
-            show_table(client, job, out)
+            report = evaluation(client, job)
+            show_table(report, out)
             chat(client, job.fine_tuned_model, out)
             folder = export_model(stack.settings, job.fine_tuned_model, stack.folder / "exports")
             out.print(f"\nDashboard    {stack.dashboard_url}  (make up brings it back)")
             out.print(f"Checkpoints  {folder}")
+            seconds = time.monotonic() - began
+            out.print(f"Time         {seconds // 60:.0f} min {seconds % 60:.0f} s")
+            if args.json is not None:
+                write_summary(args.json, report, seed=args.seed, seconds=seconds)
     except RftError as error:
         out.print(f"[red]{error.message}[/]")
         return 1
@@ -84,7 +92,7 @@ def create_job(client: OpenAI, out: Console, *, seed: int) -> FineTuningJob:
     out.print("[bold]Uploading[/] data")
     ids = {}
     for name in ("train", "warm_start", "validation"):
-        path = HERE / "data" / f"{name}.jsonl"
+        path = DATA / f"{name}.jsonl"
         file = client.files.create(file=path, purpose="fine-tune")
         client.files.wait_for_processing(file.id, poll_interval=0.2)
         rows = len(path.read_text().splitlines())
@@ -135,7 +143,7 @@ def follow(client: OpenAI, job: FineTuningJob, out: Console) -> FineTuningJob:
 
 
 def new_events(client: OpenAI, job_id: str, seen: set[str]) -> Iterator[FineTuningJobEvent]:
-    """Events not yield before, oldest first."""
+    """Events not seen before, oldest first."""
     page = client.fine_tuning.jobs.list_events(job_id, limit=100).data
     for event in reversed(page):
         if event.id not in seen:
@@ -159,9 +167,8 @@ def show_step(progress: Progress, bars: dict[str, Any], data: Any, job: FineTuni
     progress.update(bars[phase], completed=step, shown=shown)
 
 
-def show_table(client: OpenAI, job: FineTuningJob, out: Console) -> None:
+def show_table(report: dict[str, Any], out: Console) -> None:
     """Print what the evaluation report in the job's result files says."""
-    report = evaluation(client, job)
     rows = report["stages"][0]["held_out"]["rows"]
     table = Table(title=f"\n{rows} held-out messages, exact match, 95 % intervals")
     for heading in ("", "solved", "reward"):
@@ -189,6 +196,16 @@ def evaluation(client: OpenAI, job: FineTuningJob) -> dict[str, Any]:
     raise RftError(f"The job {job.id} has no evaluation.json among its result files.")
 
 
+def write_summary(path: Path, report: dict[str, Any], *, seed: int, seconds: float) -> None:
+    """Write what the table shows, for a comparison over seeds."""
+    stages = {
+        stage["stage"]: {name: stage["held_out"][name] for name in ("rows", "solved", "reward")}
+        for stage in report["stages"]
+    }
+    summary = {"seed": seed, "seconds": round(seconds), "stages": stages, "gains": report["gains"]}
+    path.write_text(json.dumps(summary, indent=1) + "\n")
+
+
 def interval(figure: dict[str, float]) -> str:
     """A mean with its interval."""
     return f"{figure['mean']:.3f}  \\[{figure['low']:.3f}, {figure['high']:.3f}]"
@@ -196,7 +213,7 @@ def interval(figure: dict[str, float]) -> str:
 
 def chat(client: OpenAI, model: str, out: Console) -> None:
     """Ask the trained model about a message that it was not trained on."""
-    first = (HERE / "data" / "validation.jsonl").open(encoding="utf-8").readline()
+    first = (DATA / "validation.jsonl").open(encoding="utf-8").readline()
     row = json.loads(first)
     out.print(f"\n[bold]Chat[/] with {model}")
     out.print(f"  customer  {row['messages'][-1]['content']}", markup=False)

@@ -6,10 +6,10 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from core.models import Event, File, Job, Outbox
+from core.models import Checkpoint, Event, File, Job, Outbox
 from tests.api.examples import (
     GRADER,
     METHOD,
@@ -114,6 +114,38 @@ def test_a_trained_model_is_trained_further(
     with sessions() as session:
         row = session.get_one(Job, second.id)
         assert (row.model, row.init_from) == ("base-1-2024", second.model)
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(None, 16), (16, 16), (0, 0)])
+def test_an_adapter_goes_on_at_its_own_rank(
+    client: openai.OpenAI, sessions: sessionmaker[Session], asked: int | None, kept: int
+) -> None:
+    file = upload(client)
+    first = client.fine_tuning.jobs.create(**job_body(file.id))
+    add_checkpoint(sessions, first.id, 8, name="ft:a")
+    with sessions.begin() as session:
+        session.get_one(Job, first.id).hyperparameters = {"lora_rank": 16}
+    given = {} if asked is None else {"lora_rank": asked}
+    method = reinforcement(hyperparameters=given)
+    second = client.fine_tuning.jobs.create(**job_body(file.id, model="ft:a", method=method))
+    with sessions() as session:
+        assert session.get_one(Job, second.id).hyperparameters["lora_rank"] == kept
+
+
+@pytest.mark.parametrize("kind", ["adapter", "full"])
+def test_another_rank_than_the_trained_one_is_refused(
+    client: openai.OpenAI, sessions: sessionmaker[Session], kind: str
+) -> None:
+    file = upload(client)
+    first = client.fine_tuning.jobs.create(**job_body(file.id))
+    add_checkpoint(sessions, first.id, 8, name="ft:a")
+    with sessions.begin() as session:
+        session.get_one(Job, first.id).hyperparameters = {"lora_rank": 16}
+        session.execute(update(Checkpoint).values(kind=kind))
+    method = reinforcement(hyperparameters={"lora_rank": 8})
+    rank = 16 if kind == "adapter" else 0
+    with pytest.raises(openai.BadRequestError, match=f"ft:a was trained with lora_rank {rank}"):
+        client.fine_tuning.jobs.create(**job_body(file.id, model="ft:a", method=method))
 
 
 def test_a_warm_start_file_is_recorded(

@@ -204,3 +204,14 @@ def test_a_heartbeat_that_comes_during_the_reaping_saves_the_job(
         assert reap_expired(session) == []
     with factory.begin() as session:
         assert heartbeat(session, job_id, taken.fence, 60) == "running"
+
+
+def test_the_second_holder_resumes(factory: sessionmaker[Session], make_job: MakeJob) -> None:
+    job_id = make_job()
+    take(factory)
+    with factory.begin() as session:
+        transition(session, job_id, "queued", message="Handed back")
+    take(factory, owner="w2")
+    with factory() as session:
+        messages = session.scalars(select(Event.message).order_by(Event.seq)).all()
+    assert messages == ["Fine-tuning job started", "Handed back", "Fine-tuning job resumed"]

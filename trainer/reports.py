@@ -1,0 +1,102 @@
+"""What the supervisor is told, and the files that its reports name."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from trainer import rollout_file
+from trainer.channel import Channel
+from trainer.checkpoint import Progress, has_state
+from trainer.grpo import Step
+from trainer.metrics import step_metrics
+from trainer.sampling import Rollout
+from trainer.spec import TrainSpec
+
+
+class Reports:
+    """Writes below ``out/`` of the job directory; paths in reports are relative to the latter."""
+
+    def __init__(self, channel: Channel, spec: TrainSpec, job_dir: Path) -> None:
+        self.out = job_dir / "out"
+        self._channel, self._spec, self._job_dir = channel, spec, job_dir
+
+    def step(self, result: Step, valid: list[Rollout] | None, step: int) -> dict[str, Any]:
+        """Report a reinforcement step and its samples; returns its metrics."""
+        self._rollouts(step, "train", result.rollouts, result.advantages)
+        if valid:
+            self._rollouts(step, "valid", valid, None)
+        total = self._spec.hyperparameters.max_steps
+        data = step_metrics(
+            self._spec.grader,
+            result.rollouts,
+            valid,
+            step=step,
+            total_steps=total,
+            update=result.metrics,
+        )
+        self._channel.report("metrics", phase="rl", step=step, total_steps=total, data=data)
+        return data
+
+    def warm_start_step(self, step: int, total: int, data: dict[str, Any]) -> None:
+        """Report an update of the supervised phase."""
+        self._channel.report("metrics", phase="warm_start", step=step, total_steps=total, data=data)
+
+    def evaluation(self, stage: str, step: int, path: Path, summary: dict[str, Any]) -> None:
+        """Report a full evaluation whose rows stand in ``path``."""
+        self._channel.report(
+            "evaluation", stage=stage, step=step, path=self._relative(path), summary=summary
+        )
+
+    def result_file(self, filename: str, content: dict[str, Any]) -> None:
+        """Write and report a JSON file for the user."""
+        path = self.out / "reports" / filename
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+        self._channel.report("result_file", filename=filename, path=self._relative(path))
+
+    def checkpoint(
+        self,
+        directory: Path,
+        progress: Progress,
+        metrics: dict[str, Any],
+        kind: str,
+        *,
+        final: bool,
+    ) -> None:
+        """Report a complete checkpoint directory."""
+        self._channel.report(
+            "checkpoint",
+            phase="export" if final else "rl",
+            step=progress.step,
+            path=self._relative(directory),
+            kind=kind,
+            final=final,
+            state=has_state(directory),
+            metrics=metrics,
+            trained_tokens=progress.trained_tokens,
+        )
+
+    def new_directory(self, name: str) -> Path:
+        """An empty checkpoint directory; those that the supervisor holds by now are deleted."""
+        for old in (self.out / "checkpoints").glob("*"):
+            if self._channel.was_stored(self._relative(old)):
+                shutil.rmtree(old)
+        directory = self.out / "checkpoints" / name
+        if directory.exists():
+            shutil.rmtree(directory)
+        directory.mkdir(parents=True)
+        return directory
+
+    def _rollouts(
+        self, step: int, split: str, rollouts: list[Rollout], advantages: list[float] | None
+    ) -> None:
+        suffix = "" if split == "train" else f".{split}"
+        path = self.out / "rollouts" / f"{step}{suffix}.jsonl.zst"
+        count = rollout_file.write(path, rollouts, advantages)
+        self._channel.report(
+            "rollouts", step=step, split=split, path=self._relative(path), count=count
+        )
+
+    def _relative(self, path: Path) -> str:
+        return str(path.relative_to(self._job_dir))
