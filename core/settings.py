@@ -3,12 +3,17 @@
 `docs/settings.md` lists them all; a test keeps the two in step.
 """
 
+import shlex
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 from core.errors import ConfigurationError
 
@@ -97,6 +102,43 @@ class Settings(BaseSettings):
     trainer_threads: int = Field(
         0, ge=0, description="CPU threads of one trainer process; 0 uses all cores."
     )
+    trainer_sampler_memory_share: float = Field(
+        0.4,
+        gt=0,
+        lt=1,
+        description="Share of a GPU's memory for the sampler inside the trainer; the rest trains.",
+    )
+
+    # The messages name the form and not the value, which may hold a password.
+    @field_validator("database_url")
+    @classmethod
+    def _names_a_database(cls, url: str) -> str:
+        if _backend(url) not in ("sqlite", "postgres", "postgresql"):
+            raise ValueError("it must be sqlite:///path or postgresql://user:password@host/name")
+        return url
+
+    @field_validator("broker_url")
+    @classmethod
+    def _names_a_broker(cls, url: str) -> str:
+        if not _is_url(url, "redis", "rediss"):
+            raise ValueError("it must be redis://:password@host:port/0")
+        return url
+
+    @field_validator("s3_endpoint_url", "serving_url")
+    @classmethod
+    def _names_a_service(cls, url: str | None) -> str | None:
+        if url is not None and not _is_url(url, "http", "https"):
+            raise ValueError("it must be http://host:port or https://host:port")
+        return url
+
+    @field_validator("serving_options")
+    @classmethod
+    def _can_be_split(cls, options: str) -> str:
+        try:
+            shlex.split(options)
+        except ValueError as error:
+            raise ValueError(f"it must be options as on a command line ({error})") from error
+        return options
 
     @model_validator(mode="after")
     def _beats_within_lease(self) -> Self:
@@ -114,12 +156,40 @@ def get_settings() -> Settings:
 
     Raises ConfigurationError that names every wrong variable.
     """
+    return read_settings()
+
+
+def read_settings(values: Mapping[str, Any] | None = None) -> Settings:
+    """Read the environment now; `values` stand above it.
+
+    Raises ConfigurationError that names every wrong variable.
+    """
     try:
-        return Settings()
+        return Settings(**(values or {}))
     except ValidationError as error:
-        wrong = [f"{_variable(each['loc'])}{each['msg']}" for each in error.errors()]
+        wrong = [f"{_variable(each['loc'])}{_reason(each['msg'])}" for each in error.errors()]
         raise ConfigurationError(f"The settings are wrong: {'; '.join(wrong)}.") from error
 
 
 def _variable(location: tuple[int | str, ...]) -> str:
     return f"RFT_{str(location[0]).upper()}: " if location else ""
+
+
+def _reason(message: str) -> str:
+    return message.removeprefix("Value error, ")
+
+
+def _backend(url: str) -> str | None:
+    try:
+        return make_url(url).get_backend_name()
+    except (ArgumentError, ValueError):  # the second for a port that is no number
+        return None
+
+
+def _is_url(text: str, *schemes: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # checked when it is read
+    except ValueError:
+        return False
+    return parts.scheme in schemes and bool(parts.hostname)

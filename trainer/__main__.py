@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 
 from trainer.channel import Channel
 from trainer.errors import NoDisk, OutOfMemory, TrainerError
@@ -13,7 +14,7 @@ from trainer.run import run
 
 
 def main() -> int:
-    """Run the job and report its end; bugs are reported, then raised."""
+    """Run the job and report its end; a bug is reported, then raised."""
     parser = argparse.ArgumentParser(prog="trainer", description=__doc__)
     parser.add_argument("job_dir", type=Path)
     job_dir: Path = parser.parse_args().job_dir.resolve()
@@ -22,19 +23,26 @@ def main() -> int:
         run(job_dir, channel)
     except TrainerError as end:
         return _end(channel, end)
-    except (torch.OutOfMemoryError, MemoryError):
-        return _end(
-            channel,
-            OutOfMemory(
-                "No memory is left. Lower batch_size, group_size or max_completion_tokens."
-            ),
-        )
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
+    except (RuntimeError, MemoryError, OSError, SafetensorError) as error:
+        end_of_machine = as_end(error, job_dir)
+        if end_of_machine is None:
+            channel.report("ended", reason="error", message=repr(error), examples=[])
             raise
-        return _end(channel, NoDisk(f"No space is left on the disk of {job_dir}. Free some."))
+        return _end(channel, end_of_machine)
     channel.report("ended", reason="done", message="Training is complete.", examples=[])
     return 0
+
+
+def as_end(error: Exception, job_dir: Path) -> TrainerError | None:
+    """What an error of the machine means for the job; ``None`` when it is a bug."""
+    # Neither torch's CPU allocator nor safetensors has an error type of its own for this.
+    text = str(error).lower()
+    if isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in text:
+        return OutOfMemory("Memory is used up. Lower group_size or max_completion_tokens.")
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if full or "no space left" in text or "quota exceeded" in text:
+        return NoDisk(f"No space is left on the disk of {job_dir}. Free some, then resume.")
+    return None
 
 
 def _end(channel: Channel, end: TrainerError) -> int:

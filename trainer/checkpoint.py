@@ -37,7 +37,7 @@ def write(directory: Path, policy: Policy, progress: Progress, reference: Policy
         names = dict(reference.model.named_parameters())
         kept = {name: names[name] for name in policy.trainable}
         save_file(_contiguous(kept), state / "reference.safetensors")
-    (state / "progress.json").write_text(json.dumps(dataclasses.asdict(progress)))
+    (state / "progress.json").write_text(json.dumps(dataclasses.asdict(progress)), encoding="utf-8")
 
 
 def has_state(directory: Path) -> bool:
@@ -82,7 +82,9 @@ def _load_moments(policy: Policy, tensors: dict[str, torch.Tensor]) -> None:
     for name, master in policy.masters.items():
         keys = [k for k in ("step", "exp_avg", "exp_avg_sq") if f"{k}.{name}" in tensors]
         if keys:
-            policy.optimizer.state[master] = {k: tensors[f"{k}.{name}"] for k in keys}
+            policy.optimizer.state[master] = {
+                k: tensors[f"{k}.{name}"].to(master.device) for k in keys
+            }
 
 
 def _contiguous(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

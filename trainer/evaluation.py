@@ -14,7 +14,7 @@ from typing import Any
 from graders.outcome import Failure, to_wire
 from trainer.data import PromptRow
 from trainer.rollout.base import Sampling
-from trainer.sampling import Collector, Rollout
+from trainer.sampling import Collector, Rollout, check_failures
 from trainer.statistics import interval, paired_gain
 
 #: A row is solved when its score reaches this.
@@ -30,14 +30,31 @@ class Evaluator:
     selection_rows: int
     max_tokens: int
     directory: Path
+    failure_share_limit: float
 
     def selection(self) -> list[Rollout]:
-        """Evaluate the rows that choose."""
-        return self._sample(self.rows[: self.selection_rows])
+        """Evaluate the rows that choose.
 
-    def full(self) -> list[Rollout]:
-        """Evaluate every row."""
-        return self._sample(self.rows)
+        Raises:
+            GraderFailures: too few have a score to choose by.
+        """
+        rollouts = self._sample(self.rows[: self.selection_rows])
+        check_failures(rollouts, self.failure_share_limit)
+        return rollouts
+
+    def full(self, *, may_fail: bool) -> list[Rollout]:
+        """Evaluate every row.
+
+        Args:
+            may_fail: whether completions that cannot be graded are only counted, as a base model's.
+
+        Raises:
+            GraderFailures: too few have a score.
+        """
+        rollouts = self._sample(self.rows)
+        if not may_fail:
+            check_failures(rollouts, self.failure_share_limit)
+        return rollouts
 
     def stage(self, name: str, step: int, rollouts: list[Rollout]) -> dict[str, Any]:
         """Write a report of a full evaluation and return its summary with per-row results."""
@@ -53,7 +70,7 @@ class Evaluator:
         }
         report = {**stage, "rows": [_row_report(r) for r in rollouts]}
         self.path(name).parent.mkdir(parents=True, exist_ok=True)
-        self.path(name).write_text(json.dumps(report, ensure_ascii=False))
+        self.path(name).write_text(json.dumps(report, ensure_ascii=False), encoding="utf-8")
         return stage
 
     def path(self, name: str) -> Path:

@@ -1,14 +1,15 @@
 """One reinforcement step as the metrics that OpenAI's events carry, and ours beside them."""
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from graders.outcome import Abstain, Failure, Score
+from graders.outcome import KINDS, Abstain, Failure, Score
 from trainer.evaluation import is_solved, mean_score
 from trainer.sampling import Rollout
 
-#: Failure kinds that OpenAI's payload counts for every grader; all others count as other_error.
+#: Failure flags that OpenAI's payload counts for every grader; all others count as other_error.
 COUNTED_KINDS = ("sample_parse_error", "invalid_variable_error")
 
 
@@ -45,7 +46,10 @@ def step_metrics(
         "scores": {
             "train_reward_mean": mean_score(train),
             "valid_reward_mean": valid_reward,
-            "graders": [_part_scores(name, kind, train, valid) for name, kind in parts],
+            "graders": [
+                _part_scores(name, kind, train, valid, is_whole=index == 0)
+                for index, (name, kind) in enumerate(parts)
+            ],
         },
         "errors": {"graders": [_part_errors(name, kind, train, valid) for name, kind in parts]},
         "train_reward_quantiles": _quantiles(rewards),
@@ -68,13 +72,14 @@ def _parts(grader: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _part_scores(
-    name: str, kind: str, train: list[Rollout], valid: list[Rollout] | None
+    name: str, kind: str, train: list[Rollout], valid: list[Rollout] | None, *, is_whole: bool
 ) -> dict[str, Any]:
+    mean = mean_score if is_whole else functools.partial(_part_mean, name)
     return {
         "name": name,
         "type": kind,
-        "train_reward_mean": _part_mean(name, train),
-        "valid_reward_mean": _part_mean(name, valid) if valid else None,
+        "train_reward_mean": mean(train),
+        "valid_reward_mean": mean(valid) if valid else None,
     }
 
 
@@ -82,10 +87,9 @@ def _part_mean(name: str, rollouts: list[Rollout]) -> float | None:
     values = []
     for rollout in rollouts:
         sub_scores = getattr(rollout.outcome, "sub_scores", {})
-        value = sub_scores.get(name, None if sub_scores else rollout.score)
-        if value is not None:
-            values.append(value)
-    return sum(values) / len(values) if values else mean_score(rollouts)
+        if name in sub_scores:
+            values.append(sub_scores[name])
+    return sum(values) / len(values) if values else None
 
 
 def _part_errors(
@@ -93,7 +97,7 @@ def _part_errors(
 ) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "type": kind}
     for split, rollouts in (("train", train), ("valid", valid or [])):
-        found = [k for r in rollouts for grader, k in failures_of(r) if grader == name]
+        found = [KINDS[k].flag for r in rollouts for g, k in failures_of(r) if g == name]
         counts = {k: found.count(k) for k in COUNTED_KINDS}
         counts["other_error"] = len(found) - sum(counts.values())
         for error, count in counts.items():

@@ -26,7 +26,7 @@ def group_advantages(scores: list[float | None], *, scale_by_std: bool) -> list[
     if len(known) < 2:
         return [0.0] * len(scores)
     mean = math.fsum(known) / len(known)
-    variance = math.fsum((s - mean) ** 2 for s in known) / (len(known) - 1)
+    variance = math.fsum((s - mean) * (s - mean) for s in known) / (len(known) - 1)
     # Equal scores must give exact zeros, or rounding noise would be divided by the epsilon.
     if max(known) == min(known):
         return [0.0] * len(scores)

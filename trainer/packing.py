@@ -38,6 +38,10 @@ class PackedBatch:
     source_N: Tensor
     targets_N: Tensor
 
+    def to(self, device: torch.device) -> "PackedBatch":
+        """The same batch on a device."""
+        return PackedBatch(*(t.to(device) for t in vars(self).values()))
+
 
 def pack(groups: list[Group]) -> PackedBatch:
     """Lay out groups, one a row, padded to the longest."""
@@ -68,6 +72,21 @@ def pack(groups: list[Group]) -> PackedBatch:
     return PackedBatch(
         input_ids, positions, mask[:, None], torch.tensor(sources), torch.tensor(targets)
     )
+
+
+def split(group: Group, token_budget: int) -> list[Group]:
+    """Spread a group over rows within a budget, the prompt again in each.
+
+    A row's attention mask grows with the square of its length. A completion that is alone too long
+    for the budget has a row of its own.
+    """
+    rows: list[Group] = []
+    for completion in group.completions:
+        if rows and rows[-1].tokens + len(completion) <= token_budget:
+            rows[-1].completions.append(completion)
+        else:
+            rows.append(Group(group.prompt, [completion]))
+    return rows
 
 
 def micro_batches(groups: list[Group], token_budget: int) -> list[list[int]]:

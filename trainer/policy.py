@@ -27,6 +27,13 @@ MAX_GRAD_NORM = 1.0
 LORA_TARGETS = "all-linear"
 
 
+def training_device() -> torch.device:
+    """Where the policy lives: this process's GPU, or the CPU of a machine without one."""
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
 class Policy:
     """A causal LM, its trainable parameters and their float32 masters.
 
@@ -40,6 +47,7 @@ class Policy:
         self.model = model
         self.tokenizer = tokenizer
         self.lora_rank = lora_rank
+        self.device: torch.device = model.device
         self.trainable = {n: p for n, p in model.named_parameters() if p.requires_grad}
         self.masters = {n: p.detach().float().clone() for n, p in self.trainable.items()}
         for name, parameter in self.trainable.items():
@@ -71,7 +79,7 @@ class Policy:
         is_adapter = init is not None and (init / "adapter_config.json").exists()
         source = path if init is None or is_adapter else init
         model = AutoModelForCausalLM.from_pretrained(
-            source, dtype=dtype, attn_implementation="sdpa"
+            source, dtype=dtype, attn_implementation="sdpa", device_map={"": training_device()}
         )
         model.name_or_path = name
         model.eval()  # no dropout: log-probabilities must be those of the sampler
@@ -96,6 +104,13 @@ class Policy:
         """What :meth:`save_model` writes: ``adapter`` or ``full``."""
         return "adapter" if self.lora_rank else "full"
 
+    @property
+    def end_ids(self) -> set[int]:
+        """Every token id that ends a completion."""
+        configured = self.model.generation_config.eos_token_id
+        ids = set(configured) if isinstance(configured, list) else {configured}
+        return (ids | {self.tokenizer.eos_token_id}) - {None}
+
     # --- forward and update -------------------------------------------------------------------
 
     def logprobs(self, groups: list[Group], *, temperature: float) -> tuple[Tensor, Tensor]:
@@ -104,7 +119,7 @@ class Policy:
         Returns:
             ``logp [N]`` and ``entropy [N]``, in the order group, completion, token.
         """
-        batch = pack(groups)
+        batch = pack(groups).to(self.device)
         hidden = self._hidden(batch).flatten(0, 1)[batch.source_N]
         weight = self.model.get_output_embeddings().weight
         return chunked_logprob(hidden, weight, batch.targets_N, temperature)
@@ -180,7 +195,11 @@ class Policy:
 
     def save_model(self, directory: Path) -> None:
         """Write adapter or weights as safetensors, with tokenizer and chat template."""
-        self.model.save_pretrained(directory)
+        if isinstance(self.model, PeftModel):
+            # Embeddings are never trained; left to itself peft asks a hub whether they grew.
+            self.model.save_pretrained(directory, save_embedding_layers=False)
+        else:
+            self.model.save_pretrained(directory)
         self.tokenizer.save_pretrained(directory)
 
     def merged_model(self) -> Any:

@@ -33,16 +33,19 @@ def record(policy: Policy, groups: list[Group], path: Path) -> None:
         for g in groups
         for c in g.completions
     ]
-    path.write_text(json.dumps(rows))
+    path.write_text(json.dumps(rows), encoding="utf-8")
 
 
-def prove(export: Path, base: Path, recorded: Path) -> dict[str, Any]:
+def prove(export: Path, base: Path, recorded: Path, dtype: str) -> dict[str, Any]:
     """Run the comparison in a fresh process.
+
+    Args:
+        dtype: the type that the policy computed in; an adapter belongs to a base of that type.
 
     Raises:
         WeightsMismatch: the export does not give the trainer's log-probabilities.
     """
-    command = [sys.executable, "-m", "trainer.proof", str(export), str(base), str(recorded)]
+    command = [sys.executable, "-m", "trainer.proof", str(export), str(base), str(recorded), dtype]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise WeightsMismatch(
@@ -62,32 +65,33 @@ def plain_logprobs(model: Any, rows: list[dict[str, Any]]) -> torch.Tensor:
     """Log-probabilities of recorded completions by a stock model, one row at a time, ``[N]``."""
     parts = []
     for row in rows:
-        ids = torch.tensor([row["prompt"] + row["completion"]])
-        logp = model(input_ids=ids).logits[0, len(row["prompt"]) - 1 : -1].log_softmax(-1)
+        ids = torch.tensor([row["prompt"] + row["completion"]], device=model.device)
+        logits = model(input_ids=ids).logits[0, len(row["prompt"]) - 1 : -1]
+        logp = logits.float().log_softmax(-1)
         parts.append(logp.gather(1, ids[0, len(row["prompt"]) :, None]).squeeze(1))
-    return torch.cat(parts)
+    return torch.cat(parts).cpu()
 
 
-def load_stock(export: Path, base: Path) -> Any:
+def load_stock(export: Path, base: Path, dtype: torch.dtype) -> Any:
     """Load an exported directory as any user of transformers and peft would, in float32."""
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
     if (export / "adapter_config.json").exists():
-        model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
-        return PeftModel.from_pretrained(model, export).eval()
+        model = AutoModelForCausalLM.from_pretrained(base, dtype=dtype)
+        return PeftModel.from_pretrained(model, export).float().eval()
     return AutoModelForCausalLM.from_pretrained(export, dtype=torch.float32).eval()
 
 
-def compare(export: Path, base: Path, recorded: Path) -> dict[str, Any]:
+def compare(export: Path, base: Path, recorded: Path, dtype: torch.dtype) -> dict[str, Any]:
     """Differences per token, in nats: export to trainer, and export to base."""
     from transformers import AutoModelForCausalLM
 
     rows = json.loads(recorded.read_text())
     trainer = torch.tensor([value for row in rows for value in row["logprobs"]])
-    exported = plain_logprobs(load_stock(export, base), rows)
+    exported = plain_logprobs(load_stock(export, base, dtype), rows)
     original = plain_logprobs(
-        AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32).eval(), rows
+        AutoModelForCausalLM.from_pretrained(base, dtype=dtype).float().eval(), rows
     )
     return {
         "tokens": len(trainer),
@@ -98,12 +102,14 @@ def compare(export: Path, base: Path, recorded: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """``python -m trainer.proof EXPORT BASE RECORDED`` prints the differences as JSON."""
+    """``python -m trainer.proof EXPORT BASE RECORDED DTYPE`` prints the differences as JSON."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     for name in ("export", "base", "recorded"):
         parser.add_argument(name, type=Path)
+    parser.add_argument("dtype")
     args = parser.parse_args()
-    sys.stdout.write(json.dumps(compare(args.export, args.base, args.recorded)) + "\n")
+    dtype = getattr(torch, args.dtype)
+    sys.stdout.write(json.dumps(compare(args.export, args.base, args.recorded, dtype)) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,12 @@ from trainer.metrics import step_metrics
 from trainer.sampling import Rollout
 from trainer.spec import TrainSpec
 
+#: Share of cut completions from which the user is warned.
+TRUNCATION_WARNING_SHARE = 0.1
+
+#: Seconds between two signs of life.
+SIGN_OF_LIFE_S = 10.0
+
 
 class Reports:
     """Writes below ``out/`` of the job directory; paths in reports are relative to the latter."""
@@ -20,6 +27,13 @@ class Reports:
     def __init__(self, channel: Channel, spec: TrainSpec, job_dir: Path) -> None:
         self.out = job_dir / "out"
         self._channel, self._spec, self._job_dir = channel, spec, job_dir
+        self._last_sign, self._warned = time.monotonic(), False
+
+    def progress(self, done: int, total: int) -> None:
+        """A sign of life during long sampling; most calls say nothing."""
+        if time.monotonic() - self._last_sign > SIGN_OF_LIFE_S:
+            self._last_sign = time.monotonic()
+            self._channel.report("progress", phase="sampling", done=done, total=total)
 
     def step(self, result: Step, valid: list[Rollout] | None, step: int) -> dict[str, Any]:
         """Report a reinforcement step and its samples; returns its metrics."""
@@ -36,6 +50,7 @@ class Reports:
             update=result.metrics,
         )
         self._channel.report("metrics", phase="rl", step=step, total_steps=total, data=data)
+        self._warn_of_truncation(step, data)
         return data
 
     def warm_start_step(self, step: int, total: int, data: dict[str, Any]) -> None:
@@ -52,7 +67,7 @@ class Reports:
         """Write and report a JSON file for the user."""
         path = self.out / "reports" / filename
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content))
+        path.write_text(json.dumps(content), encoding="utf-8")
         self._channel.report("result_file", filename=filename, path=self._relative(path))
 
     def checkpoint(
@@ -97,6 +112,16 @@ class Reports:
         self._channel.report(
             "rollouts", step=step, split=split, path=self._relative(path), count=count
         )
+
+    def _warn_of_truncation(self, step: int, data: dict[str, Any]) -> None:
+        """Say once that completions are cut: cut ones carry no gradient."""
+        if not self._warned and data["truncated_share"] > TRUNCATION_WARNING_SHARE:
+            self._warned = True
+            self._channel.report(
+                "warning",
+                message=f"{data['truncated_share']:.0%} of the completions of step {step} were cut "
+                "at max_completion_tokens and teach nothing; raise it, or ask for shorter answers.",
+            )
 
     def _relative(self, path: Path) -> str:
         return str(path.relative_to(self._job_dir))

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 
 from graders.client import GraderClient, start_grader_process
 from trainer import checkpoint, proof
+from trainer.architecture import check_architecture
 from trainer.channel import Channel
 from trainer.checkpoint import Progress
 from trainer.data import load_demonstrations, load_prompts
@@ -61,15 +63,17 @@ class Job:
             context=spec.model.context_tokens,
         )
         self.rows = load(job_dir / spec.data.train)
+        check_architecture(self.policy, self.rows)
         validation = load(job_dir / spec.data.validation) if spec.data.validation else []
         engine = self._start_engine(max(len(r.token_ids) for r in [*self.rows, *validation]))
-        self.collector = Collector(engine, grader, self.policy.tokenizer)
+        self.collector = Collector(engine, grader, self.policy.tokenizer, self.reports.progress)
         self.evaluator = Evaluator(
             self.collector,
             validation,
             min(self.hp.eval_samples, len(validation)),
             self.hp.max_completion_tokens,
             self.reports.out / "reports",
+            spec.failure_share_limit,
         )
         self.progress = Progress()
         self.reference: Policy | None = None
@@ -96,14 +100,15 @@ class Job:
     def _begin(self) -> None:
         if self.spec.init is not None:
             self.collector.engine.load_weights(self.policy)
-        self._evaluate_all("base")
+        rollouts = self._evaluate_all("base")
         if self.spec.warm_start is not None:
             self._warm_start()
-            self._evaluate_all("warm_start")
+            rollouts = self._evaluate_all("warm_start")
         self.policy.start_optimizer()
         if self.hp.kl_coefficient > 0:
             self.reference = self.policy.reference()
-        self._checkpoint({})
+        reward = mean_score(rollouts[: self.evaluator.selection_rows])
+        self._checkpoint({"full_valid_mean_reward": reward})
 
     def _resume(self, directory: Path) -> None:
         self.policy.start_optimizer()
@@ -118,7 +123,7 @@ class Job:
         source = self.spec.data.warm_start or self.spec.data.train
         demonstrations = load_demonstrations(
             self.job_dir / source,
-            self.policy.tokenizer,
+            self.policy,
             reference_field=self.spec.warm_start.reference_field,
             context=self.spec.model.context_tokens,
         )
@@ -144,10 +149,13 @@ class Job:
             seed=self.spec.seed,
             failure_share_limit=self.spec.failure_share_limit,
         )
+        began = time.perf_counter()
         self.collector.engine.load_weights(self.policy)
         self.progress.step += 1
         self.progress.trained_tokens += result.trained_tokens
+        synced = time.perf_counter()
         valid = self._evaluate_step()
+        result.add_time(sync=synced - began, evaluation=time.perf_counter() - synced)
         data = self.reports.step(result, valid, self.progress.step)
         if self.progress.step < self.hp.max_steps:
             # Asked once: a wish that comes while the checkpoint is written waits for the next step.
@@ -174,7 +182,7 @@ class Job:
         if not self.evaluator.rows:
             return []
         self.channel.report("phase", phase=f"{stage}_evaluation")
-        rollouts = self.evaluator.full()
+        rollouts = self.evaluator.full(may_fail=stage == "base")
         summary = self.evaluator.stage(stage, self.progress.step, rollouts)
         self.progress.stages.append(summary)
         self.reports.evaluation(stage, self.progress.step, self.evaluator.path(stage), summary)
@@ -205,7 +213,9 @@ class Job:
         greedy = self.collector.collect(rows, self.evaluator.sampling)
         groups = [Group(r.row.token_ids, [r.completion.token_ids]) for r in greedy]
         proof.record(self.policy, groups, directory / "proof.json")
-        return proof.prove(directory / "model", self.spec.model.path, directory / "proof.json")
+        return proof.prove(
+            directory / "model", self.spec.model.path, directory / "proof.json", self.spec.dtype
+        )
 
     def _start_engine(self, longest_prompt: int) -> RolloutEngine:
         if self.spec.engine == "transformers":
@@ -218,8 +228,9 @@ class Job:
             self.spec.model.path,
             max_model_len=longest_prompt + self.hp.max_completion_tokens,
             lora_rank=self.hp.lora_rank,
-            threads=self.spec.threads or len(os.sched_getaffinity(0)),
+            threads=self.spec.threads,
             dtype=self.spec.dtype,
+            memory_share=self.spec.sampler_memory_share,
         )
 
 

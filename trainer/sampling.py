@@ -1,10 +1,12 @@
 """Sample and grade: completions are graded while others are still being sampled."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from graders.outcome import Outcome, Score
+from graders.outcome import Failure, Outcome, Score, to_wire
 from trainer.data import PromptRow
+from trainer.errors import GraderFailures
 from trainer.rollout.base import Completion, RolloutEngine, Sampling
 
 
@@ -38,11 +40,12 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Collector:
-    """Turns rows into graded rollouts."""
+    """Turns rows into graded rollouts; ``progress`` is told (sampled, of how many)."""
 
     engine: RolloutEngine
     grader: Grader
     tokenizer: Any
+    progress: Callable[[int, int], None]
 
     def collect(self, rows: list[PromptRow], sampling: Sampling) -> list[Rollout]:
         """Sample one completion for each row given (repeat a row for a group); keep the order."""
@@ -51,11 +54,31 @@ class Collector:
             text = self.tokenizer.decode(completion.token_ids, skip_special_tokens=True)
             sampled[index] = (completion, text)
             self.grader.submit(index, _sample(text, completion), rows[index].item)
+            self.progress(len(sampled), len(rows))
         graded: dict[int, tuple[Outcome, float]] = {}
         while len(graded) < len(rows):
             index, outcome, latency_s = self.grader.receive()
             graded[index] = (outcome, latency_s)
         return [Rollout(row, *sampled[i], *graded[i]) for i, row in enumerate(rows)]
+
+
+def check_failures(rollouts: list[Rollout], limit: float) -> None:
+    """Stop when too many completions could not be graded.
+
+    Raises:
+        GraderFailures: with the most frequent kind, and examples.
+    """
+    failed = [r for r in rollouts if isinstance(r.outcome, Failure)]
+    if len(failed) <= limit * len(rollouts):
+        return
+    first = failed[0].outcome
+    raise GraderFailures(
+        f"{len(failed)} of {len(rollouts)} completions could not be graded, more than the limit of "
+        f"{limit:.0%}; the first: {first.kind} in grader {first.grader!r}: {first.detail}",
+        examples=[
+            {"row": r.row.index, "text": r.text, "outcome": to_wire(r.outcome)} for r in failed[:5]
+        ],
+    )
 
 
 def _sample(text: str, completion: Completion) -> dict[str, Any]:

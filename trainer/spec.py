@@ -68,6 +68,7 @@ class TrainSpec(_Strict):
     engine: Literal["vllm", "transformers"]
     dtype: Literal["bfloat16", "float32"]
     threads: int = Field(ge=0)
+    sampler_memory_share: float = Field(gt=0, lt=1)
     serve_name: str
 
     @classmethod

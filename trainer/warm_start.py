@@ -12,13 +12,11 @@ from trainer.data import Demonstration
 from trainer.errors import Diverged
 from trainer.packing import Group, micro_batches
 from trainer.policy import Policy
+from trainer.schedule import rate_share
 from trainer.spec import WarmStartSpec
 
 #: How often the validation rows are asked which weights are best.
 SELECTIONS = 5
-
-#: Share of the updates over which the learning rate rises to its full value.
-WARM_UP_SHARE = 0.1
 
 #: Padded tokens of a micro-batch.
 TOKEN_BUDGET = 4096
@@ -54,7 +52,7 @@ def warm_start(
     best_reward, best_step, best = -math.inf, 0, None
     tokens = 0
     for step, batch in enumerate(batches, start=1):
-        rate = spec.learning_rate * schedule(step, len(batches))
+        rate = spec.learning_rate * rate_share(step, len(batches))
         loss, batch_tokens = supervised_step(policy, batch, rate)
         tokens += batch_tokens
         metrics: dict[str, Any] = {"train_loss": loss, "learning_rate": rate}
@@ -100,14 +98,6 @@ def supervised_step(
     return total, tokens
 
 
-def schedule(step: int, total: int) -> float:
-    """Share of the full learning rate: a linear rise, then a linear fall to a tenth."""
-    rise = max(1, round(WARM_UP_SHARE * total))
-    if step <= rise:
-        return step / rise
-    return 1.0 - 0.9 * (step - rise) / max(1, total - rise)
-
-
 def _batches(
     demonstrations: list[Demonstration], spec: WarmStartSpec, seed: int
 ) -> Iterator[list[Demonstration]]:
@@ -115,5 +105,5 @@ def _batches(
     for epoch in range(spec.epochs):
         order = list(range(len(demonstrations)))
         random.Random(f"{seed}:warm:{epoch}").shuffle(order)
-        for start in range(0, len(order) - size + 1, size):
+        for start in range(0, len(order), size):
             yield [demonstrations[i] for i in order[start : start + size]]

@@ -25,8 +25,8 @@ def make_tiny_model(directory: Path, *, seed: int = 0) -> Path:
         head_dim=16,
         max_position_embeddings=512,
         bos_token_id=256,
-        eos_token_id=258,
-        pad_token_id=258,
+        eos_token_id=257,
+        pad_token_id=257,
         tie_word_embeddings=True,
     )
     LlamaForCausalLM(config).save_pretrained(directory)

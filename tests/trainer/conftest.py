@@ -116,6 +116,7 @@ def _spec(model: Path, changes: dict[str, Any]) -> dict[str, Any]:
         "engine": "transformers",
         "dtype": "float32",
         "threads": 1,
+        "sampler_memory_share": 0.4,
         "serve_name": "ft:tiny:org-rft::abcdefgh",
         **changes,
     }

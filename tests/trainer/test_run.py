@@ -104,20 +104,26 @@ def test_the_evaluation_table_keeps_held_out_rows_apart(make_job: MakeJob) -> No
 
 
 def test_the_warm_start_teaches_and_rl_raises_the_reward(make_job: MakeJob) -> None:
+    warm = {"epochs": 30, "learning_rate": 1e-2, "batch_size": 4, "reference_field": None}
     job_dir = make_job(
-        warm_start={
-            "epochs": 30,
-            "learning_rate": 1e-2,
-            "batch_size": 4,
-            "reference_field": None,
+        data={
+            "train": "data/train.jsonl",
+            "validation": None,
+            "warm_start": "data/warm_start.jsonl",
         },
-        hyperparameters={"max_steps": 12, "batch_size": 8, "group_size": 8, "eval_interval": 12},
+        warm_start=warm,
+        hyperparameters={
+            "max_steps": 20,
+            "batch_size": 8,
+            "group_size": 8,
+            "learning_rate": 2e-3,
+        },
     )
     reports = _run(job_dir)
     losses = [r["data"]["train_loss"] for r in _of(reports, "metrics") if "train_loss" in r["data"]]
     assert losses[-1] < 0.3 * losses[0]
     rewards = [values[0] for _, values in sorted(_curve(reports).items())]
-    assert sum(rewards[-3:]) > sum(rewards[:3]) + 0.6
+    assert sum(rewards[-3:]) > sum(rewards[:3]) + 1.0
 
 
 @pytest.mark.parametrize("changes", [{}, {"lora_rank": 4}, {"kl_coefficient": 0.1}])
@@ -167,7 +173,7 @@ def test_failures_of_the_grader_end_the_job_with_examples(make_job: MakeJob) -> 
         "input": "{{sample.output_json.x}}",
         "reference": "1",
     }
-    with pytest.raises(GraderFailures, match=r"of 16 completions could not be graded") as end:
+    with pytest.raises(GraderFailures, match=r"completions could not be graded") as end:
         _run(make_job(grader=grader))
     assert end.value.examples[0]["outcome"]["kind"] == "sample_parse_error"
 

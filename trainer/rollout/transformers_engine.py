@@ -16,7 +16,8 @@ class TransformersEngine:
 
     def __init__(self, policy: Policy) -> None:
         self._model: Any = copy.deepcopy(policy.model).requires_grad_(False)
-        self._ends = _end_ids(policy)
+        self._device = policy.device
+        self._ends = policy.end_ids
 
     def load_weights(self, policy: Policy) -> None:
         """See :class:`RolloutEngine`."""
@@ -27,8 +28,8 @@ class TransformersEngine:
         self, prompts: list[list[int]], sampling: Sampling
     ) -> Iterator[tuple[int, Completion]]:
         """See :class:`RolloutEngine`."""
-        generator = torch.Generator().manual_seed(sampling.seed)
-        ids, mask, positions = _left_pad(prompts)
+        generator = torch.Generator(self._device).manual_seed(sampling.seed)
+        ids, mask, positions = (t.to(self._device) for t in _left_pad(prompts))
         cache = None
         tokens: list[list[int]] = [[] for _ in prompts]
         logprobs: list[list[float]] = [[] for _ in prompts]
@@ -74,9 +75,3 @@ def _left_pad(prompts: list[list[int]]) -> tuple[Tensor, Tensor, Tensor]:
         ids[row, width - len(prompt) :] = torch.tensor(prompt)
         mask[row, width - len(prompt) :] = 1
     return ids, mask, (mask.cumsum(1) - 1).clamp(min=0)
-
-
-def _end_ids(policy: Policy) -> set[int]:
-    configured = policy.model.generation_config.eos_token_id
-    ids = set(configured) if isinstance(configured, list) else {configured}
-    return (ids | {policy.tokenizer.eos_token_id}) - {None}

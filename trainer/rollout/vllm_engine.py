@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from trainer.errors import WeightsMismatch
 from trainer.policy import Policy
 from trainer.rollout.base import Completion, Sampling
 
@@ -23,17 +24,25 @@ class VllmEngine:
         model_path: base model (or full weights) in Hugging Face layout.
         max_model_len: longest prompt plus completion, in tokens.
         lora_rank: zero when the policy's full weights are loaded instead of an adapter.
-        threads: CPU threads; zero leaves the choice to vLLM.
+        threads: CPU threads; zero uses every core this process may use.
+        memory_share: part of the GPU's memory for the sampler's weights and cache.
     """
 
     def __init__(
-        self, model_path: Path, *, max_model_len: int, lora_rank: int, threads: int, dtype: str
+        self,
+        model_path: Path,
+        *,
+        max_model_len: int,
+        lora_rank: int,
+        threads: int,
+        dtype: str,
+        memory_share: float,
     ) -> None:
         _configure_environment(threads)
         from vllm import LLM
 
-        # On a CPU the adapter kernels are some fifty times slower than the matrices they adapt:
-        # there the adapter is folded into the weights instead.
+        # vLLM's adapter kernels dominate sampling on a CPU: there the adapter is folded into the
+        # weights instead.
         adapters = lora_rank > 0 and torch.cuda.is_available()
         slot = _lora_rank_slot(lora_rank)
         self._llm: Any = LLM(
@@ -42,8 +51,8 @@ class VllmEngine:
             enforce_eager=not torch.cuda.is_available(),
             max_model_len=max_model_len,
             max_num_seqs=256,
-            # Room for a whole batch of prompts in one pass: no prompt is cut into pieces.
             max_num_batched_tokens=max(8192, max_model_len),
+            gpu_memory_utilization=memory_share,
             enable_prefix_caching=True,
             logprobs_mode="processed_logprobs",
             **({"enable_lora": True, "max_lora_rank": slot, "max_loras": 1} if adapters else {}),
@@ -63,6 +72,9 @@ class VllmEngine:
         # so a seed fixes every draw, and per-request generators (slow, and broken on CPU) are not
         # needed.
         torch.manual_seed(sampling.seed)
+        # Draws also depend on how requests are batched, and that on what is cached: a run that was
+        # resumed must find the cache as empty as one that was not.
+        self._llm.reset_prefix_cache()
         engine = self._llm.llm_engine
         for index, prompt in enumerate(prompts):
             params = SamplingParams(
@@ -88,13 +100,12 @@ class VllmEngine:
             self._llm.collective_rpc(
                 "reload_weights", kwargs={"weights_iterator": policy.sampler_weights()}
             )
-        self._llm.reset_prefix_cache()
 
     def _load_adapter(self, policy: Policy, path: Path) -> None:
         # vLLM keys adapters by id and its prefix cache by name and path: each version is a new one.
         from vllm.lora.request import LoRARequest
 
-        policy.model.save_pretrained(path)
+        policy.save_model(path)
         old, self._lora_request = (
             self._lora_request,
             LoRARequest(f"v{self._version}", self._version, str(path)),
@@ -103,7 +114,8 @@ class VllmEngine:
         if old is not None:
             engine.remove_lora(old.lora_int_id)
             shutil.rmtree(old.lora_path)
-        engine.add_lora(self._lora_request)
+        if not engine.add_lora(self._lora_request) or self._version not in engine.list_loras():
+            raise WeightsMismatch(f"vLLM did not load the adapter of version {self._version}.")
 
 
 def _configure_environment(threads: int) -> None:
@@ -114,8 +126,8 @@ def _configure_environment(threads: int) -> None:
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_LOGGING_LEVEL": "WARNING",
     }
-    if threads > 0:
-        defaults["VLLM_CPU_OMP_THREADS_BIND"] = f"0-{threads - 1}"
+    cores = sorted(os.sched_getaffinity(0))[: threads or None]
+    defaults["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores))
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
 

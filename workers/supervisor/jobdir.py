@@ -8,13 +8,7 @@ from sqlalchemy import select
 
 from core import manifest
 from core.clock import now
-from core.errors import (
-    ConfigurationError,
-    ManifestMismatch,
-    ManifestMissing,
-    NotFound,
-    ObjectMissing,
-)
+from core.errors import ManifestMismatch, ManifestMissing, NotFound, ObjectMissing
 from core.fenced import FencedWriter
 from core.models import Checkpoint, File, Job
 from trainer.spec import DataSpec, Hyperparameters, ModelSpec, TrainSpec, WarmStartSpec
@@ -42,7 +36,7 @@ def prepare(context: Context, job: Job, writer: FencedWriter, directory: Path) -
     Raises:
         DataGone: an input was deleted.
         StorageError: the object store does not answer.
-        ConfigurationError: the base model is no longer listed.
+        ConfigurationError: the base model is no longer listed, or its files are gone.
     """
     for left_over in directory.parent.glob(f"{job.id}-*"):
         shutil.rmtree(left_over)
@@ -64,14 +58,10 @@ def make_spec(context: Context, job: Job) -> TrainSpec:
     """The trainer's orders for a job whose every value is resolved.
 
     Raises:
-        ConfigurationError: the base model is no longer listed.
+        ConfigurationError: the base model is no longer listed, or its files are gone.
     """
     settings, method = context.settings, job.method["reinforcement"]
-    base = context.registry.get(job.model)
-    if base is None:
-        raise ConfigurationError(
-            f"The base model {job.model} is no longer listed in {settings.models_file}; add it."
-        )
+    base = context.registry.require(job.model)
     values = method["hyperparameters"]
     return TrainSpec(
         job_id=job.id,
@@ -94,6 +84,7 @@ def make_spec(context: Context, job: Job) -> TrainSpec:
         engine=settings.trainer_engine,
         dtype=settings.trainer_dtype,
         threads=settings.trainer_threads,
+        sampler_memory_share=settings.trainer_sampler_memory_share,
         serve_name=final_name(context, job),
     )
 
