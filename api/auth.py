@@ -7,16 +7,7 @@ from fastapi import Depends, Request
 from api.errors import Forbidden
 from api.parts import PartsDep
 from core.errors import InvalidKey
-from core.keys import ALL, Principal, authenticate
-
-#: What a key may be limited to, and what each scope allows.
-SCOPES = {
-    ALL: "everything in the project",
-    "read": "every GET",
-    "write": "create, change and delete files, jobs and models",
-    "inference": "chat completions",
-    "keys": "list, create and revoke API keys",
-}
+from core.keys import Principal, authenticate
 
 
 def required_scope(method: str, path: str) -> str:

@@ -24,7 +24,7 @@ class NoSuchFile(RftError, LookupError):
     param = "id"
 
     def __init__(self, file_id: str) -> None:
-        super().__init__(f"No such File object: {file_id}")
+        super().__init__(f"No such File object: {file_id}. GET /v1/files lists them.")
 
 
 @dataclass(frozen=True)

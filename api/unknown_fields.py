@@ -5,9 +5,13 @@ from types import GenericAlias
 from typing import Any, get_args
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from core.errors import InvalidRequest
 from core.nearest import nearest
+
+#: The most known names that one sentence lists.
+MAX_LISTED = 12
 
 #: Names that other tools use, where no spelling distance leads to ours.
 SYNONYMS = {
@@ -31,18 +35,35 @@ def refuse_unknown_fields(model: type[BaseModel], body: Mapping[str, Any]) -> No
     if not unknown:
         return
     elsewhere = {path.rpartition(".")[2]: path for path in _paths(model, "", frozenset())}
-    named = [_described(path, siblings, elsewhere) for path, siblings in unknown]
+    named, listings = [], {}
+    for path, siblings in unknown:
+        place, _, name = path.rpartition(".")
+        guess = _guess(name, siblings, elsewhere)
+        named.append(f"'{path}'" + (f" (did you mean '{guess}'?)" if guess else ""))
+        if guess is None:
+            listings[place] = _listing(place, siblings)
     word = "parameter" if len(named) == 1 else "parameters"
     raise InvalidRequest(
-        f"Unknown {word}: {', '.join(named)}.", param=unknown[0][0], code="unknown_parameter"
+        " ".join([f"Unknown {word}: {', '.join(named)}.", *listings.values()]),
+        param=unknown[0][0],
+        code="unknown_parameter",
     )
 
 
-def _described(path: str, siblings: list[str], elsewhere: dict[str, str]) -> str:
-    name = path.rpartition(".")[2]
+def _guess(name: str, siblings: list[str], elsewhere: dict[str, str]) -> str | None:
     synonym = SYNONYMS.get(name)
-    guess = synonym if synonym in siblings else nearest(name, siblings) or elsewhere.get(name)
-    return f"'{path}'" + (f" (did you mean '{guess}'?)" if guess else "")
+    return synonym if synonym in siblings else nearest(name, siblings) or elsewhere.get(name)
+
+
+def _listing(place: str, known: list[str]) -> str:
+    """Say what the place takes; a long list is cut, and the rest is in the documentation."""
+    where = f"'{place}'" if place else "The body"
+    if not known:
+        return f"{where} takes no fields."
+    shown = ", ".join(known[:MAX_LISTED])
+    more = len(known) - MAX_LISTED
+    rest = f" and {more} more, which docs/api.md lists" if more > 0 else ""
+    return f"{where} takes {shown}{rest}."
 
 
 def _unknown(
@@ -52,11 +73,16 @@ def _unknown(
     known = {field.alias or name: field for name, field in model.model_fields.items()}
     for name, value in body.items():
         if name not in known:
-            yield prefix + name, list(known)
+            yield prefix + name, [each for each in known if not _is_refused(known[each])]
             continue
         for inner in _models(known[name].annotation):
             for place, part in _parts(value, prefix + name):
                 yield from _unknown(inner, part, f"{place}.")
+
+
+def _is_refused(field: FieldInfo) -> bool:
+    """Whether a field is known only to be refused in words of its own."""
+    return field.annotation is type(None)
 
 
 def _parts(value: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

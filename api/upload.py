@@ -1,6 +1,5 @@
 """Receive one multipart upload: the file to a temporary file, the fields to a checked form."""
 
-import errno
 import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from api.bodies import parse, refuse_other_type
 from api.errors import PayloadTooLarge, Unavailable
 from api.parts import PartsDep
 from api.schemas.files import UPLOAD_PURPOSES, Upload, UploadForm
-from core.errors import InvalidRequest
+from core.errors import NO_SPACE, InvalidRequest
 
 #: Room for the multipart envelope and the small fields around the largest allowed file, in bytes.
 FORM_OVERHEAD = 64 * 1024
@@ -37,7 +36,7 @@ async def _form(request: Request) -> FormData:
     try:
         return await request.form(max_files=1, max_fields=16)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno not in NO_SPACE:
             raise
         raise Unavailable(
             "The server has no disk space left to receive the upload; nothing was stored."

@@ -1,5 +1,6 @@
 """Time: unix seconds for stored dates, and the database's own clock for leases."""
 
+import threading
 import time
 from typing import Any
 
@@ -12,6 +13,21 @@ from sqlalchemy.sql.functions import FunctionElement
 def now() -> int:
     """Return the current unix time in whole seconds."""
     return int(time.time())
+
+
+_seq_lock = threading.Lock()
+_last_seq = 0
+
+
+def next_seq() -> int:
+    """Return unix nanoseconds, but always more than this process returned before.
+
+    It orders rows whose times in seconds are equal, on every kind of database alike.
+    """
+    global _last_seq
+    with _seq_lock:
+        _last_seq = max(_last_seq + 1, time.time_ns())
+        return _last_seq
 
 
 class database_now(FunctionElement[float]):

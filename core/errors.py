@@ -20,7 +20,11 @@ To add one: subclass the nearest category (and the stdlib type it replaces), set
 `status`, and write one sentence that names the thing and the way out. Errors pickle.
 """
 
+import errno
 from typing import Any
+
+#: Numbers of an OSError that mean: no room left, on the disk or in the user's quota.
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class RftError(Exception):
@@ -99,7 +103,9 @@ class JobNotFound(NotFound):
     param = "fine_tune_id"
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(f"Could not find fine tune: {job_id}")
+        super().__init__(
+            f"Could not find fine tune: {job_id}. GET /v1/fine_tuning/jobs lists them."
+        )
         self.job_id = job_id
 
 

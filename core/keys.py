@@ -8,13 +8,21 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.clock import now
-from core.errors import InvalidKey
+from core.errors import InvalidKey, InvalidRequest
 from core.ids import random_text
 from core.models import ApiKey, Project
 
 PREFIX = "sk-rft-"
 #: A key with this scope may do everything in its project.
 ALL = "all"
+#: What a key may be limited to, and what each scope allows.
+SCOPES = {
+    ALL: "everything in the project",
+    "read": "every GET",
+    "write": "create, change and delete files, jobs and models",
+    "inference": "chat completions",
+    "keys": "list, create and revoke API keys",
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,11 @@ def create_key(
     scopes: Sequence[str] = (ALL,),
     expires_at: int | None = None,
 ) -> tuple[ApiKey, str]:
-    """Add a key and return it with its secret, which cannot be read again later."""
+    """Add a key and return it with its secret, which cannot be read again later.
+
+    Raises InvalidRequest for a scope that is not in `SCOPES`.
+    """
+    _refuse_unknown(scopes)
     secret = PREFIX + random_text(40)
     key = ApiKey(
         project_id=project_id,
@@ -78,6 +90,14 @@ def authenticate(session: Session, secret: str) -> Principal:
     if key.expires_at is not None and key.expires_at <= now():
         raise InvalidKey(f"API key {key.prefix}… has expired; create a new one.")
     return Principal(key.project_id, key.id, frozenset(key.scopes))
+
+
+def _refuse_unknown(scopes: Sequence[str]) -> None:
+    unknown = [scope for scope in scopes if scope not in SCOPES]
+    if unknown:
+        raise InvalidRequest(
+            f"The scope {unknown[0]!r} is not one of {', '.join(SCOPES)}.", param="scopes"
+        )
 
 
 def _hash(secret: str) -> str:

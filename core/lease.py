@@ -36,6 +36,8 @@ def claim(session: Session, *, owner: str, ttl_s: float) -> Claim | None:
                 session,
                 job_id,
                 "running",
+                # Not "pausing", from which the state machine allows it too: that job has a holder.
+                only_if=Job.status == "queued",
                 lease_owner=owner,
                 lease_expires_at=database_now() + ttl_s,
                 attempts=Job.attempts + 1,

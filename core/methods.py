@@ -154,7 +154,8 @@ class Reinforcement(_Block):
 
     grader: dict[str, Any] = Field(description="The grader that scores completions.")
     response_format: dict[str, Any] | None = Field(
-        None, description="JSON Schema that completions are asked to follow."
+        None,
+        description="Shown as given; it does not constrain sampling, so reward it in the grader.",
     )
     hyperparameters: Hyperparameters = Field(
         default_factory=Hyperparameters, description="How to train; `auto` where left out."

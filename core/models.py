@@ -1,4 +1,7 @@
-"""The tables. Times are unix seconds; only `core.states` writes `Job.status`."""
+"""The tables. Times are unix seconds; only `core.states` writes `Job.status`.
+
+`seq` tells rows of one second apart, the later one having the larger number.
+"""
 
 from typing import Any
 
@@ -16,7 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from core.clock import now
+from core.clock import next_seq, now
 from core.ids import new_id
 
 Json = JSON(none_as_null=True)
@@ -60,6 +63,7 @@ class ApiKey(Base):
     prefix: Mapped[str] = mapped_column(String(32))
     scopes: Mapped[list[str]] = mapped_column(Json)
     created_at: Mapped[int] = mapped_column(BigInteger, default=now)
+    seq: Mapped[int] = mapped_column(BigInteger, default=next_seq)
     expires_at: Mapped[int | None] = mapped_column(BigInteger)
     revoked_at: Mapped[int | None] = mapped_column(BigInteger)
 
@@ -68,7 +72,7 @@ class File(Base):
     """An uploaded or produced file; its bytes lie in the object store under `object_key`."""
 
     __tablename__ = "files"
-    __table_args__ = (Index(None, "project_id", "created_at"),)
+    __table_args__ = (Index(None, "project_id", "created_at", "seq"),)
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True, default=lambda: new_id("file-"))
     project_id: Mapped[str] = mapped_column(ForeignKey("projects.id"))
@@ -80,6 +84,7 @@ class File(Base):
     status: Mapped[str] = mapped_column(String(16), default="processed")
     status_details: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[int] = mapped_column(BigInteger, default=now)
+    seq: Mapped[int] = mapped_column(BigInteger, default=next_seq)
     expires_at: Mapped[int | None] = mapped_column(BigInteger)
     deleted_at: Mapped[int | None] = mapped_column(BigInteger)
 
@@ -91,7 +96,7 @@ class Job(Base):
     """
 
     __tablename__ = "jobs"
-    __table_args__ = (Index(None, "project_id", "created_at"), Index(None, "status"))
+    __table_args__ = (Index(None, "project_id", "created_at", "seq"), Index(None, "status"))
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True, default=lambda: new_id("ftjob-"))
     project_id: Mapped[str] = mapped_column(ForeignKey("projects.id"))
@@ -108,6 +113,7 @@ class Job(Base):
     meta: Mapped[dict[str, str] | None] = mapped_column("metadata", Json)
     integrations: Mapped[list[dict[str, Any]] | None] = mapped_column(Json)
     created_at: Mapped[int] = mapped_column(BigInteger, default=now)
+    seq: Mapped[int] = mapped_column(BigInteger, default=next_seq)
     started_at: Mapped[int | None] = mapped_column(BigInteger)
     finished_at: Mapped[int | None] = mapped_column(BigInteger)
     error: Mapped[dict[str, Any] | None] = mapped_column(Json)

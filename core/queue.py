@@ -6,7 +6,7 @@ A wake-up only tells a worker to look into the database; losing or repeating one
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import exists, select
+from sqlalchemy import delete, exists, select
 from sqlalchemy.orm import Session
 
 from core.clock import now
@@ -17,6 +17,9 @@ from core.models import Job, Outbox
 TRAIN = "train"
 #: Queue of the workers that validate files and do other short work.
 LIGHT = "light"
+
+#: How long a message may wait, and a sent one is kept for people who look, in seconds: 3 days.
+KEPT_S = 3 * 24 * 3600
 
 #: Which queue waits for jobs in which status.
 _WAITING = {TRAIN: "queued", LIGHT: "validating_files"}
@@ -80,3 +83,19 @@ def drain_outbox(
         else:
             row.sent_at = now()
     return len(rows)
+
+
+def trim_outbox(session: Session, *, limit: int = 1000) -> int:
+    """Delete up to `limit` messages older than `KEPT_S`, sent or not, and return how many.
+
+    A wake-up so old has been repeated, and nobody waits for so old a webhook.
+    """
+    old = session.scalars(
+        select(Outbox.id)
+        .where(Outbox.created_at < now() - KEPT_S)
+        .order_by(Outbox.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    ).all()
+    session.execute(delete(Outbox).where(Outbox.id.in_(old)))
+    return len(old)

@@ -23,10 +23,11 @@ class BaseModel:
 
 
 class Registry:
-    """Looks models up by id or alias."""
+    """Looks models up by id or alias; `source` is the file that lists them."""
 
-    def __init__(self, models: list[BaseModel]) -> None:
+    def __init__(self, models: list[BaseModel], *, source: Path) -> None:
         self._models = models
+        self._source = source
         self._by_name = {name: model for model in models for name in (model.id, *model.aliases)}
         if len(self._by_name) != sum(1 + len(model.aliases) for model in models):
             raise ConfigurationError("Two base models share an id or alias; rename one of them.")
@@ -44,11 +45,30 @@ class Registry:
         except (tomllib.TOMLDecodeError, ValidationError) as error:
             raise ConfigurationError(f"The model list {path} cannot be read: {error}") from error
         folder = path.resolve().parent
-        return cls([replace(entry, path=folder / entry.path) for entry in entries])
+        models = [replace(entry, path=folder / entry.path) for entry in entries]
+        return cls(models, source=path)
 
     def get(self, name: str) -> BaseModel | None:
         """Return the model with this id or alias, or None."""
         return self._by_name.get(name)
+
+    def require(self, name: str) -> BaseModel:
+        """Return the model with this id or alias, whose folder is there.
+
+        Raises ConfigurationError when it is not listed, or its folder has no `config.json`.
+        """
+        model = self.get(name)
+        if model is None:
+            raise ConfigurationError(
+                f"The base model {name} is not listed in {self._source} of this worker; add it"
+                " there and restart the workers."
+            )
+        if not (model.path / "config.json").is_file():
+            raise ConfigurationError(
+                f"The base model {model.id} is missing at {model.path}: no config.json is there;"
+                f" run `make setup`, or correct its path in {self._source} and restart the workers."
+            )
+        return model
 
     def all(self) -> list[BaseModel]:
         """Return every model in the order of the file."""

@@ -87,6 +87,11 @@ class Settings(BaseSettings):
         gt=0,
         description="Seconds without a report after which a trainer counts as stuck.",
     )
+    stop_grace_s: float = Field(
+        10.0,
+        ge=0,
+        description="Seconds a worker told to end gives its trainer to store a checkpoint.",
+    )
     failure_share_limit: float = Field(
         0.2,
         gt=0,

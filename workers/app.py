@@ -5,15 +5,19 @@ task needs to know stands in the database. So a message that is lost, repeated o
 nothing but the time at which work starts.
 """
 
+from typing import Any
+
 from celery import Celery
 
 from core.queue import LIGHT
 from core.settings import Settings, get_settings
 from workers.supervisor.attempt import Conduct
-from workers.tasks import SWEEP, Runtime, register
+from workers.tasks import CLEAN, SWEEP, Runtime, register
 
-#: Seconds between two sweeps.
+#: Seconds between two sweeps, which keep jobs moving.
 SWEEP_INTERVAL_S = 2.0
+#: Seconds between two rounds of deleting what is out of date.
+CLEAN_INTERVAL_S = 60.0
 
 
 def make_app(settings: Settings, *, conduct: Conduct | None = None) -> Celery:
@@ -37,15 +41,18 @@ def make_app(settings: Settings, *, conduct: Conduct | None = None) -> Celery:
         worker_prefetch_multiplier=1,
         worker_disable_prefetch=True,
         beat_schedule={
-            "sweep": {
-                "task": SWEEP,
-                "schedule": SWEEP_INTERVAL_S,
-                "options": {"queue": LIGHT, "expires": SWEEP_INTERVAL_S},
-            }
+            "sweep": _every(SWEEP_INTERVAL_S, SWEEP),
+            "clean": _every(CLEAN_INTERVAL_S, CLEAN),
         },
     )
     register(app, Runtime(settings, conduct or Conduct()))
     return app
+
+
+def _every(interval_s: float, task: str) -> dict[str, Any]:
+    """A beat entry; a message that nobody took in time says nothing new and is dropped."""
+    options = {"queue": LIGHT, "expires": interval_s}
+    return {"task": task, "schedule": interval_s, "options": options}
 
 
 app = make_app(get_settings())

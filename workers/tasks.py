@@ -14,6 +14,7 @@ from celery.signals import worker_shutting_down
 from core.lease import reap_expired
 from core.queue import LIGHT, TRAIN, drain_outbox, resend_wakes
 from core.settings import Settings
+from workers.cleaning import clean_once
 from workers.context import Context
 from workers.supervisor.attempt import Conduct
 from workers.supervisor.supervise import run_next
@@ -24,6 +25,7 @@ logger = logging.getLogger(__name__)
 TRAIN_NEXT = "workers.train_next"
 VALIDATE = "workers.validate"
 SWEEP = "workers.sweep"
+CLEAN = "workers.clean"
 
 #: The task that a wake-up on a queue starts.
 TASK_OF_QUEUE = {TRAIN: TRAIN_NEXT, LIGHT: VALIDATE}
@@ -77,6 +79,11 @@ def register(app: Celery, runtime: Runtime) -> None:
     def sweep() -> list[str]:
         """Take jobs from workers that are gone and send wake-ups; returns the jobs taken."""
         return sweep_once(app, runtime.context)
+
+    @app.task(name=CLEAN, shared=False)
+    def clean() -> None:
+        """Delete expired files and old messages."""
+        clean_once(runtime.context)
 
     @worker_shutting_down.connect(weak=False)
     def stop(**_details: Any) -> None:

@@ -4,10 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from api.auth import SCOPES
 from api.schemas.common import ApiObject, RequestBody
 from core.clock import now
-from core.keys import ALL
+from core.keys import ALL, SCOPES
 from core.models import ApiKey
 
 #: The last second of the year 9999.

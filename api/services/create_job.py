@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from api.bodies import invalid
 from api.schemas.jobs import TOP_LEVEL, CreateJob
-from api.services.models import base_of, did_you_mean, find_trained
+from api.services.models import base_of, find_trained, way_out
 from api.tenant import Tenant, is_live
 from core.errors import InvalidRequest, UnsupportedMethod
 from core.events import add_event
@@ -92,7 +92,7 @@ def _start(tenant: Tenant, registry: Registry, name: str) -> Start:
             return Start(base=base, init_from=checkpoint.name, lora_rank=rank)
     raise InvalidRequest(
         f"Model {name} is not available for fine-tuning or does not exist."
-        f"{did_you_mean(registry, name)}",
+        f" {way_out(tenant, registry, name)}",
         code="model_not_available",
     )
 

@@ -57,7 +57,7 @@ def list_files(
     return paginate(
         tenant.session,
         query,
-        order=(File.created_at, File.id),
+        order=(File.created_at, File.seq, File.id),
         # A client may delete each file while it follows the pages: deleted rows stay good cursors.
         cursor=None if after is None else tenant.select(File).where(File.id == after),
         limit=clamp(limit, default=MAX_FILES, maximum=MAX_FILES),

@@ -27,7 +27,7 @@ def list_jobs(
     return paginate(
         tenant.session,
         query,
-        order=(Job.created_at, Job.id),
+        order=(Job.created_at, Job.seq, Job.id),
         cursor=None if after is None else tenant.select(Job).where(Job.id == after),
         limit=clamp(limit, default=20),
     )

@@ -30,7 +30,7 @@ def list_keys(tenant: Tenant, *, after: str | None, limit: int | None) -> Page[A
     return paginate(
         tenant.session,
         tenant.select(ApiKey),
-        order=(ApiKey.created_at, ApiKey.id),
+        order=(ApiKey.created_at, ApiKey.seq, ApiKey.id),
         cursor=None if after is None else tenant.select(ApiKey).where(ApiKey.id == after),
         limit=clamp(limit, default=20),
     )
@@ -40,5 +40,9 @@ def get_key(tenant: Tenant, key_id: str) -> ApiKey:
     """Return a key of the project; raises `NotFound`."""
     key = tenant.find(ApiKey, key_id)
     if key is None:
-        raise NotFound(f"No such API key: {key_id}", param="key_id", code="api_key_not_found")
+        raise NotFound(
+            f"No such API key: {key_id}. GET /v1/organization/api_keys lists them.",
+            param="key_id",
+            code="api_key_not_found",
+        )
     return key

@@ -6,6 +6,7 @@ from api.tenant import Tenant
 from core.clock import now
 from core.errors import InvalidRequest, NotFound
 from core.models import Checkpoint, Job
+from core.nearest import nearest
 from core.registry import Registry
 from core.states import TERMINAL
 from core.store import ObjectStore
@@ -28,9 +29,7 @@ def get_trained(tenant: Tenant, registry: Registry, name: str) -> Checkpoint:
     """Return the project's stored model of this name; raises `NotFound`."""
     checkpoint = find_trained(tenant, name)
     if checkpoint is None:
-        message = f"The model '{name}' does not exist"
-        if hint := did_you_mean(registry, name):
-            message += f".{hint}"
+        message = f"The model '{name}' does not exist. {way_out(tenant, registry, name)}"
         raise NotFound(message, param="model", code="model_not_found")
     return checkpoint
 
@@ -58,8 +57,8 @@ def resolve(tenant: Tenant, registry: Registry, name: str) -> Target:
         return Target(name=base.id, base=base.id)
     checkpoint = find_trained(tenant, name)
     if checkpoint is None:
-        hint = did_you_mean(registry, name)
-        message = f"The model {name} does not exist or you do not have access to it.{hint}"
+        hint = way_out(tenant, registry, name)
+        message = f"The model {name} does not exist or you do not have access to it. {hint}"
         raise NotFound(message, code="model_not_found")
     return Target(
         name=name,
@@ -75,10 +74,14 @@ def base_of(tenant: Tenant, checkpoint: Checkpoint) -> str:
     return tenant.session.scalars(query).one().model
 
 
-def did_you_mean(registry: Registry, name: str) -> str:
-    """Return the question that names the nearest known model, or an empty text."""
-    close = registry.close_match(name)
-    return f" Did you mean '{close}'?" if close else ""
+def way_out(tenant: Tenant, registry: Registry, name: str) -> str:
+    """Return the sentence for an unknown name: the nearest known one, or where all are listed."""
+    # The name of a trained model holds its base model's, which is not what was meant.
+    if name.startswith("ft:"):
+        close = nearest(name, [checkpoint.name for checkpoint in list_trained(tenant)])
+    else:
+        close = registry.close_match(name)
+    return f"Did you mean '{close}'?" if close else "GET /v1/models lists them."
 
 
 def _refuse_in_use(tenant: Tenant, checkpoint: Checkpoint) -> None:

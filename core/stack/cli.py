@@ -1,23 +1,24 @@
 """The `rft-server` command."""
 
-import errno
 import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from core import migrate as migration
 from core.errors import RftError
 from core.stack import doctor as checks
-from core.stack.environment import LOCALHOST, find_settings
+from core.stack.environment import find_settings
 from core.stack.export import export_model
+from core.stack.failures import sentence
 from core.stack.keys_cli import keys_app
 from core.stack.options import Folder
+from core.stack.ports import LOCALHOST
 from core.stack.stack import Stack
 from core.store import ObjectStore
 
@@ -30,7 +31,10 @@ app = typer.Typer(
 )
 app.add_typer(keys_app, name="keys")
 
-Port = Annotated[int | None, typer.Option(help="Port of API and dashboard; default 8000 or free.")]
+Port = Annotated[
+    int | None,
+    typer.Option(min=1, max=65535, help="Port of API and dashboard; default 8000 or free."),
+]
 Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines in.")]
 
 
@@ -103,20 +107,10 @@ def main() -> None:
     """Run the command; every expected failure becomes one sentence and exit code 1."""
     try:
         app()
-    except RftError as error:
-        _fail(error.message)
-    except OperationalError as error:
-        reason = str(error.orig).splitlines()[0]
-        _fail(f"The database does not answer ({reason}); start it or correct RFT_DATABASE_URL.")
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            _fail("The disk is full; free some space and run the command again.")
-        _fail(f"{error.filename or 'This machine'}: {error.strerror}.")
-
-
-def _fail(sentence: str) -> NoReturn:
-    Console(stderr=True, highlight=False, soft_wrap=True, markup=False).print(sentence)
-    raise SystemExit(1)
+    except (RftError, DBAPIError, OSError) as error:
+        out = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+        out.print(sentence(error))
+        raise SystemExit(1) from None
 
 
 if __name__ == "__main__":

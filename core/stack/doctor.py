@@ -13,12 +13,12 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from core.db import make_engine
-from core.errors import RftError
+from core.errors import ConfigurationError, RftError
 from core.registry import Registry
-from core.settings import Settings
+from core.settings import Settings, read_settings
 from core.stack import environment
 from core.stack.lock import read_holder
-from core.stack.ports import PortBook, is_free
+from core.stack.ports import LOCALHOST, PortBook, is_free
 from core.stack.servers import broker_answers
 from core.stack.stack import MIN_FREE_BYTES
 from core.store import ObjectStore
@@ -38,11 +38,15 @@ class Check:
 
 def examine(folder: Path) -> Iterator[Check]:
     """Check everything, for the stack in `folder` or, when RFT_DATABASE_URL is set, for that."""
-    outside = Settings()
     yield check_packages()
+    yield check_disk(folder)
+    try:
+        outside = read_settings()
+    except ConfigurationError as error:
+        yield Check("settings", ok=False, text=error.message)
+        return
     yield from check_models(outside)
     yield check_dashboard(outside)
-    yield check_disk(folder)
     holder = read_holder(folder)
     if "database_url" in outside.model_fields_set:
         yield from check_servers(outside)
@@ -125,7 +129,7 @@ def check_ports(folder: Path) -> Iterator[Check]:
     taken = [
         f"{name} {port}"
         for name, port in PortBook(folder).remembered().items()
-        if not is_free(port, host=environment.LOCALHOST)
+        if not is_free(port, host=LOCALHOST)
     ]
     if taken:
         names = ", ".join(taken)

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from core.errors import ConfigurationError
-from core.settings import Settings
+from core.settings import Settings, read_settings
 from core.stack import credentials
-from core.stack.ports import PortBook
+from core.stack.ports import LOCALHOST, PortBook
 
 #: Settings that an embedded stack decides itself.
 EMBEDDED = ("RFT_DATABASE_URL", "RFT_BROKER_URL", "RFT_S3_ENDPOINT_URL", "RFT_SERVING_URL")
-LOCALHOST = "127.0.0.1"
 
 
 def choose_ports(folder: Path) -> dict[str, int]:
@@ -22,7 +21,7 @@ def choose_ports(folder: Path) -> dict[str, int]:
 
 def embedded_environment(folder: Path, ports: Mapping[str, int]) -> dict[str, str]:
     """Return the `RFT_…` variables of the stack in `folder` that listens on `ports`."""
-    secret, outside = credentials.load(folder), Settings()
+    secret, outside = credentials.load(folder), read_settings()
     return {
         "RFT_DATA_DIR": str(folder),
         "RFT_DATABASE_URL": database_url(folder),
@@ -54,8 +53,9 @@ def refuse_outside_servers() -> None:
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
     """Return the settings that a process with these variables would read."""
-    values = {name.removeprefix("RFT_").lower(): value for name, value in environment.items()}
-    return Settings.model_validate(values)
+    return read_settings(
+        {name.removeprefix("RFT_").lower(): value for name, value in environment.items()}
+    )
 
 
 def find_settings(folder: Path) -> Settings:
@@ -64,7 +64,7 @@ def find_settings(folder: Path) -> Settings:
     Raises ConfigurationError when there is neither.
     """
     if os.environ.get("RFT_DATABASE_URL"):
-        return Settings()
+        return read_settings()
     folder = folder.resolve()
     if not (folder / "rft.db").exists():
         raise ConfigurationError(

@@ -21,13 +21,14 @@ from core.stack.options import Folder
 
 keys_app = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
 _DAY_S = 24 * 60 * 60
+_SCOPE_HELP = f"One of {', '.join(keys.SCOPES)}; may be repeated, default all."
 
 
 @keys_app.command()
 def create(
     name: Annotated[str, typer.Argument(help="What the key is for.")] = "default",
     project: Annotated[str, typer.Option(help="Project; made when new.")] = "default",
-    scope: Annotated[list[str] | None, typer.Option(help="May be repeated; default all.")] = None,
+    scope: Annotated[list[str] | None, typer.Option(help=_SCOPE_HELP)] = None,
     days: Annotated[int | None, typer.Option(min=1, help="Days until it expires.")] = None,
     folder: Folder = Path(".rft"),
 ) -> None:
@@ -50,7 +51,7 @@ def list_keys(folder: Folder = Path(".rft")) -> None:
     """List all keys, without their secrets."""
     with _session(folder) as session:
         query = select(ApiKey, Project.name).join(Project, ApiKey.project_id == Project.id)
-        rows = session.execute(query.order_by(ApiKey.created_at)).all()
+        rows = session.execute(query.order_by(ApiKey.created_at, ApiKey.seq)).all()
     for key, project in rows:
         typer.echo("  ".join((key.id, f"{key.prefix}…", project, key.name, _state(key))))
 

@@ -12,10 +12,10 @@ import httpx
 
 from core.process.child import ChildSpec
 from core.settings import Settings
-from core.stack.environment import LOCALHOST
+from core.stack.ports import LOCALHOST
 
-#: Seconds a training worker gets to hand its job back.
-_WORKER_GRACE_S = 20.0
+#: Seconds a training worker gets to hand its job back once its trainer has had RFT_STOP_GRACE_S.
+_HAND_BACK_S = 10.0
 
 
 def program_specs(
@@ -40,8 +40,8 @@ def program_specs(
             env=env,
             is_ready=http_probe(f"{settings.serving_url}/health"),
         ),
-        _worker("light", env),
-        _worker("train", env),
+        _worker("light", settings, env),
+        _worker("train", settings, env),
         _beat(folder, env),
     ]
 
@@ -60,8 +60,12 @@ def http_probe(url: str) -> Callable[[], bool]:
 
 
 def reachable(host: str) -> str:
-    """Return the address to call for a server that listens on `host`."""
-    return LOCALHOST if host in ("0.0.0.0", "::", "") else host
+    """Return the address, as in a URL, to call for a server that listens on `host`."""
+    if host in ("0.0.0.0", ""):
+        return LOCALHOST
+    if host == "::":
+        return "[::1]"
+    return f"[{host}]" if ":" in host else host
 
 
 def _web(factory: str, *, host: str, port: int) -> tuple[str, ...]:
@@ -70,7 +74,7 @@ def _web(factory: str, *, host: str, port: int) -> tuple[str, ...]:
     return (sys.executable, "-m", "uvicorn", "--factory", factory, *address, *limits)
 
 
-def _worker(queue: str, env: dict[str, str]) -> ChildSpec:
+def _worker(queue: str, settings: Settings, env: dict[str, str]) -> ChildSpec:
     return ChildSpec(
         name=f"worker-{queue}",
         command=(
@@ -79,7 +83,7 @@ def _worker(queue: str, env: dict[str, str]) -> ChildSpec:
             *("--without-gossip", "--without-mingle"),
         ),
         env=env,
-        grace_s=_WORKER_GRACE_S,
+        grace_s=settings.stop_grace_s + _HAND_BACK_S,
     )
 
 

@@ -11,8 +11,7 @@ from core.errors import ConfigurationError, ObjectMissing, StorageError
 from core.process.child import ChildSpec
 from core.settings import Settings
 from core.stack.credentials import write_private
-from core.stack.environment import LOCALHOST
-from core.stack.ports import PortBook
+from core.stack.ports import LOCALHOST, PortBook
 from core.store import ObjectStore
 
 #: The store's inner servers, each with an HTTP and a gRPC port.

@@ -29,7 +29,7 @@ from core.registry import Registry
 from core.settings import Settings
 from core.stack import environment, programs, servers
 from core.stack.lock import FolderLock
-from core.stack.ports import PortBook
+from core.stack.ports import LOCALHOST, PortBook
 
 RESTARTS = 3
 WINDOW_S = 600.0
@@ -61,14 +61,16 @@ class Stack:
         self._deaths: dict[str, deque[float]] = {}
         self._stopping = threading.Event()
         self._failed = threading.Event()
-        self._monitor = threading.Thread(target=self._watch, name="stack-monitor", daemon=True)
+        self._watched = threading.Event()
+        self._children_gone = threading.Event()
+        self._monitor = threading.Thread(target=self._monitor_main, name="monitor", daemon=True)
 
     @classmethod
     def start(
         cls,
         folder: Path,
         *,
-        host: str = environment.LOCALHOST,
+        host: str = LOCALHOST,
         port: int | None = None,
         env: Mapping[str, str] | None = None,
         report: Report = lambda _line: None,
@@ -113,7 +115,7 @@ class Stack:
         """Stop every child, those that use the servers first, and free the folder."""
         self._stopping.set()
         if self._monitor.is_alive():
-            self._monitor.join()
+            self._watched.wait()  # from here on nothing is started again
         everything = list(self._children.values())
         stores = [child for child in everything if child.spec.name in ("broker", "store")]
         for group in ([child for child in everything if child not in stores], stores):
@@ -121,6 +123,9 @@ class Stack:
                 child.ask_to_stop()
             for child in group:
                 child.wait()
+        self._children_gone.set()
+        if self._monitor.is_alive():
+            self._monitor.join()
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -153,7 +158,7 @@ class Stack:
         self._lock = FolderLock(self.folder)
         book = PortBook(self.folder)
         if port is None:
-            port = book.choose("api", preferred=8000)
+            port = book.choose("api", preferred=8000, host=host)
         else:
             book.require("api", port, host=host)
         ports = environment.choose_ports(self.folder)
@@ -201,6 +206,15 @@ class Stack:
             time.sleep(_POLL_S)
         self._report(f"{child.spec.name} started")
 
+    def _monitor_main(self) -> None:
+        try:
+            self._watch()
+        finally:
+            self._watched.set()
+            # The kernel stops a child when the thread that started it ends, so this one stays
+            # until the last of them has been stopped in its turn.
+            self._children_gone.wait()
+
     def _watch(self) -> None:
         """Restart what dies, in the monitor thread, until the stack stops or gives up."""
         while not self._stopping.wait(_POLL_S):
@@ -220,7 +234,13 @@ class Stack:
             self.failure = f"{obituary}\nIt ended {len(deaths)} times; the stack stops."
             return False
         self._report(f"{obituary}\nStarting {child.spec.name} again.")
-        child.start()
+        try:
+            child.start()
+        except OSError as error:
+            self.failure = (
+                f"{obituary}\nIt cannot be started again ({error.strerror}); the stack stops."
+            )
+            return False
         return True
 
 

@@ -37,7 +37,7 @@ function answer(jobs: FakeJob[], request: IncomingMessage): unknown {
   if (kind !== "jobs") throw new Refusal(404, `Unknown path ${url.pathname}`);
   if (id === undefined) return page(jobs.map((fake) => fake.job), url);
   const fake = jobs.find(({ job }) => job.id === id);
-  if (!fake) throw new Refusal(404, `Could not find fine tune: ${id}`, "fine_tune_not_found");
+  if (!fake) throw new Refusal(404, `Could not find fine tune: ${id}. GET /v1/fine_tuning/jobs lists them.`, "fine_tune_not_found");
   if (part === "events") return page(fake.events, url);
   if (part === "checkpoints") return page(checkpoints(fake), url);
   if (part && AFTER[part]) fake.job.status = AFTER[part];
@@ -52,7 +52,7 @@ function page<T extends { id: string }>(all: T[], url: URL): Page<T> {
 
 function file(jobs: FakeJob[], id: string, content: boolean): unknown {
   const found = jobs.flatMap((fake) => [...fake.files]).find(([entry]) => entry.id === id);
-  if (!found) throw new Refusal(404, `No such File object: ${id}`);
+  if (!found) throw new Refusal(404, `No such File object: ${id}. GET /v1/files lists them.`);
   return content ? found[1] : found[0];
 }
 

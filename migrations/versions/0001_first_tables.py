@@ -59,6 +59,7 @@ def _create_api_keys() -> None:
         sa.Column("prefix", sa.String(length=32), nullable=False),
         sa.Column("scopes", _JSON, nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
         sa.Column("expires_at", sa.BigInteger()),
         sa.Column("revoked_at", sa.BigInteger()),
         sa.ForeignKeyConstraint(
@@ -83,6 +84,7 @@ def _create_files() -> None:
         sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("status_details", sa.Text()),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
         sa.Column("expires_at", sa.BigInteger()),
         sa.Column("deleted_at", sa.BigInteger()),
         sa.ForeignKeyConstraint(
@@ -90,7 +92,9 @@ def _create_files() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name="pk_files"),
     )
-    op.create_index("ix_files_project_id_created_at", "files", ["project_id", "created_at"])
+    op.create_index(
+        "ix_files_project_id_created_at_seq", "files", ["project_id", "created_at", "seq"]
+    )
 
 
 def _create_jobs() -> None:
@@ -111,6 +115,7 @@ def _create_jobs() -> None:
         sa.Column("metadata", _JSON),
         sa.Column("integrations", _JSON),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
         sa.Column("started_at", sa.BigInteger()),
         sa.Column("finished_at", sa.BigInteger()),
         sa.Column("error", _JSON),
@@ -132,7 +137,9 @@ def _create_jobs() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name="pk_jobs"),
     )
-    op.create_index("ix_jobs_project_id_created_at", "jobs", ["project_id", "created_at"])
+    op.create_index(
+        "ix_jobs_project_id_created_at_seq", "jobs", ["project_id", "created_at", "seq"]
+    )
     op.create_index("ix_jobs_status", "jobs", ["status"])
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from fastapi.routing import APIRoute
 
-from api.auth import SCOPES
 from api.schemas.chat import ChatRequest
 from api.schemas.jobs import CreateJob
+from core.keys import SCOPES
 from tests.api.running import Api
 
 ROOT = Path(__file__).parents[2]

@@ -160,15 +160,47 @@ def test_what_does_not_exist(http: httpx.Client) -> None:
         ("GET", f"{JOBS}/ftjob-x/checkpoints"),
     ):
         error = error_of(http.request(method, path), 404)
-        assert error["message"] == "Could not find fine tune: ftjob-x"
+        assert error["message"] == (
+            "Could not find fine tune: ftjob-x. GET /v1/fine_tuning/jobs lists them."
+        )
         assert (error["param"], error["code"]) == ("fine_tune_id", "fine_tune_not_found")
     for method in ("GET", "DELETE"):
         error = error_of(http.request(method, "/v1/files/file-x"), 404)
-        assert (error["message"], error["param"]) == ("No such File object: file-x", "id")
+        message = "No such File object: file-x. GET /v1/files lists them."
+        assert (error["message"], error["param"]) == (message, "id")
         assert error["code"] is None
         error = error_of(http.request(method, "/v1/models/ft:x%2Fy:z"), 404)
-        assert error["message"] == "The model 'ft:x/y:z' does not exist"
+        message = "The model 'ft:x/y:z' does not exist. GET /v1/models lists them."
+        assert error["message"] == message
         assert (error["param"], error["code"]) == ("model", "model_not_found")
+        error = error_of(http.request(method, "/v1/organization/api_keys/key_x"), 404)
+        assert error["message"] == (
+            "No such API key: key_x. GET /v1/organization/api_keys lists them."
+        )
+
+
+def test_an_unknown_model_leads_to_the_nearest_or_to_the_list(
+    client: openai.OpenAI, http: httpx.Client, sessions: sessionmaker[Session]
+) -> None:
+    file = upload(client)
+    job = client.fine_tuning.jobs.create(**job_body(file.id))
+    add_checkpoint(sessions, job.id, 8, name="ft:base-1-2024:org-rft:support:a1b2c3d4")
+    for name, way_out in (
+        ("bse-1", "Did you mean 'base-1'?"),
+        ("gpt-5", "GET /v1/models lists them."),
+        ("ft:base-1-2024:x", "GET /v1/models lists them."),
+        (
+            "ft:base-1-2024:org-rft:support:a1b2c3d5",
+            "Did you mean 'ft:base-1-2024:org-rft:support:a1b2c3d4'?",
+        ),
+    ):
+        chat = {"model": name, "messages": [{"role": "user", "content": "Hi"}]}
+        for response, status in (
+            (http.get(f"/v1/models/{name}"), 404),
+            (http.post("/v1/chat/completions", json=chat), 404),
+            (http.post(JOBS, json=job_body(file.id, model=name)), 400),
+        ):
+            assert error_of(response, status)["message"].endswith(f". {way_out}")
 
 
 def test_a_bad_query_parameter(http: httpx.Client) -> None:

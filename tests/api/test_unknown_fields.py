@@ -1,11 +1,14 @@
 """A field that nobody reads is refused by name, never ignored."""
 
+import re
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
+from api.schemas.chat import ChatRequest
+from api.unknown_fields import MAX_LISTED
 from tests.api.examples import GRADER, METHOD, error_of, job_body, reinforcement, upload
 from tests.fakes.model_server import ModelServer
 
@@ -35,9 +38,35 @@ def test_a_known_name_in_the_wrong_place_is_shown_its_place(http: httpx.Client) 
     )
 
 
-def test_a_name_like_no_other_is_still_named(http: httpx.Client) -> None:
-    error = error_of(http.post(JOBS, json=job_body("file-1", zzz=1)), 400)
-    assert error["message"] == "Unknown parameter: 'zzz'."
+def test_a_name_like_no_other_comes_with_the_known_ones(http: httpx.Client) -> None:
+    method = reinforcement(zzz=1)
+    error = error_of(http.post(JOBS, json=job_body("file-1", yyy=1, method=method)), 400)
+    assert error["message"] == (
+        "Unknown parameters: 'method.reinforcement.zzz', 'yyy'."
+        " 'method.reinforcement' takes grader, response_format, hyperparameters, warm_start."
+        " The body takes model, training_file, validation_file, method, hyperparameters, suffix,"
+        " seed, metadata, integrations."
+    )
+
+
+def test_a_long_list_of_known_names_is_cut(http: httpx.Client) -> None:
+    body = {"model": "base-1", "messages": MESSAGES, "zzz": 1}
+    message = error_of(http.post(CHAT, json=body), 400)["message"]
+    taken = re.fullmatch(
+        r"Unknown parameter: 'zzz'\. The body takes (.*) and (\d+) more, which docs/api.md lists\.",
+        message,
+    )
+    assert taken, message
+    assert taken[1].startswith("model, messages, frequency_penalty, ")
+    shown = len(taken[1].split(", "))
+    refused = sum(field.annotation is type(None) for field in ChatRequest.model_fields.values())
+    assert shown == MAX_LISTED
+    assert shown + int(taken[2]) == len(ChatRequest.model_fields) - refused
+
+
+def test_where_nothing_is_known_it_is_said(http: httpx.Client) -> None:
+    error = error_of(http.post(f"{JOBS}/ftjob-1/cancel", json={"zzz": 1}), 400)
+    assert error["message"] == "Unknown parameter: 'zzz'. The body takes no fields."
 
 
 JOB = job_body("file-1")

@@ -108,6 +108,43 @@ def test_wrong_supervised_row(rule: str, messages: list[Any], kind: Any) -> None
     assert [p.rule for p in validate(file_of(talk(*messages)), kind).errors] == [rule]
 
 
+TEXT_PART = {"type": "text", "text": "a"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "last"),
+    [
+        ("target_not_text", "tool_calls", calling(call())),
+        ("target_not_text", "tool_calls", {**calling(call()), "content": "I look it up."}),
+        ("target_not_text", "tool_calls", {**calling(call()), "content": ""}),
+        ("target_not_text", "content", {"role": "assistant", "content": None, "refusal": "No."}),
+        ("empty_target", "content", {"role": "assistant", "content": [{**TEXT_PART, "text": ""}]}),
+        ("nothing_to_learn", "weight", {**ANSWER, "weight": 0}),
+        ("nothing_to_learn", "weight", {**calling(call()), "weight": 0}),
+    ],
+)
+def test_warm_start_learns_the_text_of_the_last_message(rule: str, path: str, last: Any) -> None:
+    # An answer before the last message does not make up for it: only the last one is learnt.
+    row = talk(USER, ANSWER, USER, last, tools=[TOOL])
+    first = talk(USER, ANSWER)
+    [problem] = validate(file_of(first, row), "warm_start").errors
+    assert (problem.rule, problem.line, problem.path) == (rule, 2, f"/messages/3/{path}")
+    assert problem.mend == RULES[rule].mend
+
+
+def test_warm_start_takes_text_parts_and_tools_before_the_last_message() -> None:
+    result = {"role": "tool", "tool_call_id": "c", "content": "x"}
+    answer = {"role": "assistant", "content": [TEXT_PART, TEXT_PART], "weight": 1}
+    row = talk(USER, {**calling(call()), "weight": 0}, result, answer, tools=[TOOL])
+    report = validate(file_of(row), "warm_start")
+    assert report.ok and not report.warnings
+
+
+def test_supervised_rows_may_end_with_a_tool_call() -> None:
+    row = talk(USER, calling(call()), tools=[TOOL])
+    assert validate(file_of(row), "supervised").ok
+
+
 def test_weight_zero_excuses_an_empty_answer() -> None:
     messages = [USER, {"role": "assistant", "content": "", "weight": 0}, USER, ANSWER]
     report = validate(file_of(talk(*messages)), "supervised")

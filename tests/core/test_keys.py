@@ -5,18 +5,26 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from core.clock import now
-from core.errors import InvalidKey
-from core.keys import Principal, authenticate, create_key, revoke_key
+from core.errors import InvalidKey, InvalidRequest
+from core.keys import SCOPES, Principal, authenticate, create_key, revoke_key
 from core.models import ApiKey
 
 
 def test_a_key_authenticates_its_project(factory: sessionmaker[Session], project_id: str) -> None:
     with factory.begin() as session:
-        key, secret = create_key(session, project_id, "mine", scopes=["files.read"])
+        key, secret = create_key(session, project_id, "mine", scopes=["read"])
     with factory() as session:
-        assert authenticate(session, secret) == Principal(
-            project_id, key.id, frozenset({"files.read"})
-        )
+        assert authenticate(session, secret) == Principal(project_id, key.id, frozenset({"read"}))
+
+
+def test_an_unknown_scope_makes_no_key(factory: sessionmaker[Session], project_id: str) -> None:
+    known = "all, read, write, inference, keys"
+    refusal = pytest.raises(InvalidRequest, match=f"'nonsense' is not one of {known}")
+    with refusal, factory.begin() as session:
+        create_key(session, project_id, "mine", scopes=["read", "nonsense"])
+    with factory.begin() as session:
+        assert session.scalars(select(ApiKey)).all() == []
+        assert create_key(session, project_id, "mine", scopes=list(SCOPES))[0].scopes == [*SCOPES]
 
 
 def test_the_secret_is_not_stored(factory: sessionmaker[Session], project_id: str) -> None:
@@ -55,6 +63,6 @@ def test_an_expired_key(factory: sessionmaker[Session], project_id: str) -> None
 
 
 def test_scopes() -> None:
-    narrow = Principal("proj_a", "key_a", frozenset({"files.read"}))
-    assert narrow.may("files.read") and not narrow.may("jobs.write")
-    assert Principal("proj_a", "key_a", frozenset({"all"})).may("jobs.write")
+    narrow = Principal("proj_a", "key_a", frozenset({"read"}))
+    assert narrow.may("read") and not narrow.may("write")
+    assert Principal("proj_a", "key_a", frozenset({"all"})).may("write")

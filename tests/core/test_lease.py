@@ -108,6 +108,30 @@ def test_the_loser_of_a_race_takes_the_next_job(
     assert taken is not None and taken.job_id == second
 
 
+def test_a_job_that_a_rival_took_and_its_user_paused_is_not_taken_again(
+    factory: sessionmaker[Session], make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = make_job()
+    choose = lease._best_queued
+    rival: list[Claim | None] = []
+
+    def choose_then_lose(session: Session) -> str | None:
+        chosen = choose(session)
+        if not rival:
+            monkeypatch.setattr(lease, "_best_queued", choose)
+            rival.append(take(factory, "rival"))
+            with factory.begin() as other:
+                transition(other, job_id, "pausing")
+        return chosen
+
+    monkeypatch.setattr(lease, "_best_queued", choose_then_lose)
+    assert take(factory, "slow") is None
+    with factory() as session:
+        job = session.get_one(Job, job_id)
+    assert rival == [Claim(job_id, job.fence, job.project_id)]
+    assert (job.status, job.lease_owner, job.attempts) == ("pausing", "rival", 1)
+
+
 def test_order_is_priority_then_fair_share_then_age(
     factory: sessionmaker[Session], make_job: MakeJob
 ) -> None:

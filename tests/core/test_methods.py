@@ -8,7 +8,15 @@ import pytest
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from core.errors import InvalidRequest, UnsupportedMethod
-from core.methods import Hyperparameters, Method, Range, WarmStart, normalise, reinforcement_of
+from core.methods import (
+    Hyperparameters,
+    Method,
+    Range,
+    Reinforcement,
+    WarmStart,
+    normalise,
+    reinforcement_of,
+)
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "hyperparameters.md"
 GRADER = {
@@ -48,6 +56,12 @@ def test_every_field_is_documented_as_it_is(title: str, model: type[BaseModel]) 
     assert section(title) == {
         name: (allowed(model, name), field.description)
         for name, field in model.model_fields.items()
+    }
+
+
+def test_every_field_of_the_block_is_documented() -> None:
+    assert {name: meaning for name, (_, meaning) in section("The block").items()} == {
+        name: field.description for name, field in Reinforcement.model_fields.items()
     }
 
 

@@ -6,9 +6,10 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
+from core.clock import now
 from core.lease import claim
 from core.models import Outbox
-from core.queue import drain_outbox, enqueue_wake, resend_wakes
+from core.queue import KEPT_S, drain_outbox, enqueue_wake, resend_wakes, trim_outbox
 from core.states import transition
 from tests.core.jobs import MakeJob
 
@@ -82,3 +83,19 @@ def test_a_webhook_waits_for_its_own_sender_and_keeps_its_row(
         assert drain_outbox(session, lambda *_: None, kinds=["webhook"]) == 1
         assert drain_outbox(session, lambda *_: None, kinds=["webhook"]) == 0
         assert session.scalars(select(Outbox)).one().sent_at is not None
+
+
+def test_old_messages_are_deleted_sent_or_not_a_few_at_a_time(
+    factory: sessionmaker[Session],
+) -> None:
+    old, young = now() - KEPT_S - 60, now() - KEPT_S + 60
+    with factory.begin() as session:
+        for created_at, sent_at in [(old, None), (old, old), (young, young), (old, None)]:
+            session.add(Outbox(kind="webhook", payload={}, created_at=created_at, sent_at=sent_at))
+        session.add(Outbox(kind="wake", payload={"queue": "light"}, created_at=young))
+    with factory.begin() as session:
+        assert trim_outbox(session, limit=2) == 2
+        assert trim_outbox(session, limit=2) == 1
+        assert trim_outbox(session, limit=2) == 0
+        left = session.scalars(select(Outbox.created_at)).all()
+    assert left == [young, young]

@@ -35,6 +35,18 @@ def test_names_and_aliases(tmp_path: Path) -> None:
     assert registry.close_match("gpt") is None
 
 
+def test_a_required_model_must_be_listed_and_have_its_files(tmp_path: Path) -> None:
+    registry = load(tmp_path, MODEL)
+    with pytest.raises(ConfigurationError, match=r"other is not listed in .*models\.toml"):
+        registry.require("other")
+    folder = tmp_path / "models" / "small"
+    folder.mkdir(parents=True)
+    with pytest.raises(ConfigurationError, match=rf"missing at {folder}: no config\.json"):
+        registry.require("small")
+    (folder / "config.json").write_text("{}")
+    assert registry.require("small") is registry.get("Small-Instruct")
+
+
 def test_an_absolute_path_stays(tmp_path: Path) -> None:
     model = load(tmp_path, MODEL.replace("models/small", "/opt/small")).get("small")
     assert model is not None and model.path == Path("/opt/small")

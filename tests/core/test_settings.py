@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import ConfigurationError
-from core.settings import Settings, get_settings
+from core.settings import Settings, get_settings, read_settings
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -59,3 +59,39 @@ def test_a_lease_outlives_two_heartbeats(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_secrets_do_not_show() -> None:
     text = repr(Settings(s3_secret_access_key="hush", serving_token="hush"))
     assert "hush" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("database_url", "nonsense"),
+        ("database_url", "mysql://rft:hidden@db/rft"),
+        ("database_url", "postgresql://rft:hidden@db:port/rft"),
+        ("broker_url", "nonsense"),
+        ("broker_url", "amqp://rft:hidden@mq"),
+        ("broker_url", "redis://:hidden@mq:port/0"),
+        ("s3_endpoint_url", "seaweedfs:8333"),
+        ("s3_endpoint_url", "http://"),
+        ("serving_url", "localhost:8100"),
+        ("serving_options", "--it's"),
+    ],
+)
+def test_an_address_of_the_wrong_kind_is_named_without_its_password(name: str, value: str) -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        read_settings({name: value})
+    assert f"RFT_{name.upper()}: it must " in refusal.value.message
+    assert "hidden" not in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("database_url", "postgres://rft@[::1]/rft"),
+        ("database_url", "postgresql+psycopg://rft@db:5432/rft"),
+        ("broker_url", "rediss://:secret@mq:6380/1"),
+        ("s3_endpoint_url", "https://s3.example.org"),
+        ("serving_options", "--dtype 'float 16'"),
+    ],
+)
+def test_addresses_of_the_right_kind(name: str, value: str) -> None:
+    assert getattr(read_settings({name: value}), name) == value

@@ -89,6 +89,19 @@ def test_settings_know_every_variable_that_ours_are_given() -> None:
         assert set(service["environment"]) <= known, name
 
 
+def test_what_shares_a_gpu_leaves_room_to_train() -> None:
+    defaults = {name: value for name, kind, value in VARIABLE.findall(TEXT) if kind == ":-"}
+    share = re.fullmatch(r"--gpu-memory-utilization (0\.\d+)", defaults["RFT_SERVING_OPTIONS"])
+    assert share
+    serving = int(defaults["RFT_SERVING_ENGINES"]) * float(share[1])
+    sampler = float(defaults["RFT_TRAINER_SAMPLER_MEMORY_SHARE"])
+    assert sampler == Settings.model_fields["trainer_sampler_memory_share"].default
+    assert serving + sampler <= 0.7
+    example = (ROOT / "deploy" / ".env.example").read_text()
+    for name in ("SERVING_ENGINES", "SERVING_OPTIONS", "TRAINER_SAMPLER_MEMORY_SHARE"):
+        assert f"# RFT_{name}={defaults[f'RFT_{name}']}\n" in example
+
+
 @pytest.mark.parametrize("name", sorted(OURS))
 def test_the_command_exists_in_the_package(name: str) -> None:
     command = OURS[name]["command"]
@@ -125,6 +138,15 @@ def test_the_embedded_stack_runs_the_same_programs(tmp_path: Path) -> None:
         ours, theirs = dict(pairwise(spec.command)), dict(pairwise(compose))
         for option in ("-m", "--factory", "--app", "--queues", "--concurrency"):
             assert ours.get(option) == theirs.get(option), (spec.name, option)
+
+
+def test_workers_see_the_base_models_and_give_jobs_back_before_they_are_killed() -> None:
+    for name in ("worker-cpu", "worker-gpu", "serving"):
+        assert any(each.endswith(":/app/.models:ro") for each in OURS[name]["volumes"]), name
+    worker = OURS["worker-gpu"]
+    minutes = int(worker["stop_grace_period"].removesuffix("m"))
+    assert float(worker["environment"]["RFT_STOP_GRACE_S"]) + 10 <= minutes * 60
+    assert worker["environment"].items() > OURS["serving"]["environment"].items()
 
 
 def test_images_are_built_once_with_the_steps_of_make() -> None:

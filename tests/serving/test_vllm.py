@@ -5,8 +5,10 @@ gives on the same weights. Every set of weights has its own value, far from the 
 that uses the wrong ones is found out.
 """
 
+import asyncio
 import json
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,7 @@ from core.store import ObjectStore
 from tests.processes import await_gone
 from tests.servers import ACCESS_KEY, SECRET_KEY, S3Server, free_ports
 from tests.workers.processes import program
+from workers.serving.engine import RANKS, Engine, EngineSpec
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -44,6 +47,7 @@ class Service:
 
     client: httpx.Client
     pid: int
+    folder: Path
     expected: dict[str, "Distribution"]
 
     def ask(self, weights: str, **fields: Any) -> httpx.Response:
@@ -100,7 +104,8 @@ def make_weights(folder: Path) -> dict[str, Distribution]:
     full.save_pretrained(folder / "full")
     expected["full"] = first_token(full)
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
-        shutil.copy(BASE.path / name, folder / "full")
+        for kind in ("adapter", "full"):
+            shutil.copy(BASE.path / name, folder / kind)
     return expected
 
 
@@ -118,7 +123,7 @@ def service(
         models_file=MODELS_FILE,
         data_dir=folder / "data",
         serving_token=SecretStr(TOKEN),
-        serving_engines=2,
+        serving_engines=3,
     )
     store = ObjectStore.from_settings(settings)
     store.ensure_bucket()
@@ -131,7 +136,7 @@ def service(
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=300) as client,
     ):
         await_health(client, process.poll)
-        yield Service(client, process.pid, expected)
+        yield Service(client, process.pid, folder, expected)
         left = descendants(process.pid)
         assert len(left) > 2
         process.kill()
@@ -159,6 +164,30 @@ def test_answers_come_from_the_named_weights(service: Service, weights: str) -> 
     assert logprob == pytest.approx(service.expected[weights](token), abs=TOLERANCE)
     for other in {"base", "adapter", "full"} - {weights}:
         assert abs(logprob - service.expected[other](token)) > TOLERANCE
+
+
+def test_a_server_that_takes_adapters_answers_with_theirs(service: Service) -> None:
+    """As on a GPU; the service merges them on a CPU."""
+
+    async def ask() -> dict[str, Any]:
+        spec = EngineSpec(BASE.path, BASE.context_tokens, max_lora_rank=RANKS[0])
+        body = {"model": "a", "messages": MESSAGES, "temperature": 0, "max_tokens": 1}
+        with tempfile.TemporaryDirectory(prefix="rft-engine-") as sockets:
+            engine = Engine(spec, socket=Path(sockets, "s"), log=service.folder / "engine.log")
+            try:
+                await engine.start()
+                await engine.load_adapter("a", service.folder / "adapter")
+                answer = await engine.client.post(
+                    "/v1/chat/completions", json={**body, "logprobs": True}
+                )
+            finally:
+                await engine.stop()
+        entry: dict[str, Any] = answer.json()["choices"][0]["logprobs"]["content"][0]
+        return entry
+
+    entry = asyncio.run(ask())
+    expected = service.expected["adapter"](entry["token"])
+    assert entry["logprob"] == pytest.approx(expected, abs=TOLERANCE)
 
 
 def test_the_base_model_is_itself_again_after_an_adapter(service: Service) -> None:

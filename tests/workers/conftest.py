@@ -25,6 +25,8 @@ def worker_settings(s3_settings: Settings, tmp_path: Path) -> Settings:
     """Settings with short leases."""
     models = tmp_path / "models.toml"
     models.write_text(MODELS)
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "config.json").write_text("{}")
     return s3_settings.model_copy(
         update={
             "models_file": models,

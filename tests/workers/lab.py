@@ -178,6 +178,7 @@ class Lab:
             store_retry_s=(0.01, 0.01),
             poll_s=0.05,
             exit_grace_s=10,
+            upload_grace_s=0.5,
         )
 
     def run(self, *, store: ObjectStore | None = None) -> str | None:

@@ -152,3 +152,18 @@ def test_damaged_checkpoint_is_left_out(lab: Lab) -> None:
     lab.assert_as_if_undisturbed(job_id)
     assert [run["step"] for run in lab.remembered("runs")] == [0, 0]
     assert any("does not match its manifest" in m for m in lab.messages(job_id, level="warn"))
+
+
+def test_base_model_whose_files_are_gone_pauses_the_job_until_they_are_back(lab: Lab) -> None:
+    job_id = lab.queued_job()
+    config = lab.context.registry.require("base").path / "config.json"
+    config.unlink()
+    lab.run()
+    assert lab.job(job_id).status == "paused"
+    (told,) = lab.messages(job_id, level="error")
+    assert f"The base model base is missing at {config.parent}" in told
+    assert lab.remembered("runs") == []
+    config.write_text("{}")
+    lab.move(job_id, "queued")
+    lab.run()
+    lab.assert_as_if_undisturbed(job_id)

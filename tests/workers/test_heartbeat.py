@@ -1,7 +1,8 @@
 """Holding a lease from a thread."""
 
 import pytest
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from core.lease import claim
 from core.models import Job
@@ -50,13 +51,23 @@ def test_silent_database_is_waited_for_no_longer_than_the_lease(lab, held, monke
         wait_for(lambda: heart.lost)
 
 
-def test_database_that_comes_back_in_time_is_forgiven(lab, held, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        OperationalError("UPDATE", {}, Exception("no connection")),
+        InterfaceError("UPDATE", {}, Exception("connection already closed")),
+        PoolTimeout("no connection in the pool"),
+    ],
+)
+def test_database_that_comes_back_in_time_is_forgiven(
+    lab, held, monkeypatch, trouble: SQLAlchemyError
+) -> None:
     real, calls = heartbeat.heartbeat, []
 
     def hiccup(*arguments: object) -> str:
         calls.append(1)
         if len(calls) < 3:
-            raise OperationalError("UPDATE", {}, Exception("no connection"))
+            raise trouble
         return real(*arguments)
 
     monkeypatch.setattr(heartbeat, "heartbeat", hiccup)
@@ -66,3 +77,13 @@ def test_database_that_comes_back_in_time_is_forgiven(lab, held, monkeypatch) ->
     with lab.context.sessions.begin() as session:
         assert session.get_one(Job, held.job_id).status == "running"
         transition(session, held.job_id, "cancelled")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_heart_that_stops_for_any_reason_loses_the_job(lab, held, monkeypatch) -> None:
+    def broken(*_arguments: object) -> str:
+        raise ValueError("nobody thought of this")
+
+    monkeypatch.setattr(heartbeat, "heartbeat", broken)
+    with beat(lab, held) as heart:
+        wait_for(lambda: heart.lost, timeout_s=10)

@@ -78,6 +78,25 @@ def test_trainer_that_does_not_exit_is_killed_with_its_children(tmp_path: Path) 
     process.close()
 
 
+def test_trainer_is_waited_for_no_longer_than_allowed(tmp_path: Path) -> None:
+    process = start("os.close(report); time.sleep(600)", tmp_path)
+    assert process.wait(600, keep_on=lambda: False) == -9
+    process.close()
+
+
+def test_message_after_the_end_reaches_nobody(tmp_path: Path) -> None:
+    process = start("pass", tmp_path)
+    process.wait(10)
+    process.close()
+    # The numbers of the closed descriptors are given to the next that opens one.
+    pipes = [os.pipe() for _ in range(2)]
+    process.send({"type": "checkpoint_stored"})
+    for reading, writing in pipes:
+        os.close(writing)
+        assert os.read(reading, 99) == b""
+        os.close(reading)
+
+
 def _is_zombie(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 

@@ -1,39 +1,9 @@
 """An object store that does not answer: uploads wait, what is stored stays, nothing is lost."""
 
-import threading
-from pathlib import Path
-
-from core.errors import StoreUnreachable
 from core.settings import Settings
 from core.store import ObjectStore
 from tests.workers.lab import STEPS, Lab, wait_for
-
-
-class FlakyStore(ObjectStore):
-    """A store whose uploads of some keys fail a given number of times."""
-
-    def __init__(self, store: ObjectStore, fragment: str, failures: int) -> None:
-        super().__init__(store._client, store.bucket)
-        self.fragment, self.left = fragment, failures
-
-    def put_file(self, key: str, path: Path) -> str:
-        if self.fragment in key and self.left:
-            self.left -= 1
-            raise StoreUnreachable(self.endpoint, "test")
-        return super().put_file(key, path)
-
-
-class SlowStore(ObjectStore):
-    """A store whose upload of checkpoints waits until it is let go on."""
-
-    def __init__(self, store: ObjectStore) -> None:
-        super().__init__(store._client, store.bucket)
-        self.go = threading.Event()
-
-    def put_file(self, key: str, path: Path) -> str:
-        if "/checkpoints/" in key:
-            assert self.go.wait(60)
-        return super().put_file(key, path)
+from tests.workers.stores import FlakyStore, SlowStore
 
 
 def test_upload_is_tried_again_and_the_job_does_not_notice(lab: Lab) -> None:

@@ -81,3 +81,19 @@ def test_drain_stops_when_the_job_is_lost() -> None:
     uploads.drain(keep_on=lambda: False)
     go.set()
     uploads.close()
+
+
+def test_closing_leaves_an_upload_alone_once_nobody_may_wait() -> None:
+    go, done = threading.Event(), threading.Event()
+
+    def upload() -> None:
+        go.wait(60)
+        done.set()
+
+    uploads = Uploads(())
+    uploads.submit(upload)
+    assert not uploads.drain(keep_on=lambda: False)
+    uploads.close(keep_on=lambda: False)
+    assert not done.is_set()
+    go.set()
+    assert done.wait(60)

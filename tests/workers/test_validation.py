@@ -1,34 +1,12 @@
 """New jobs: their files, their grader against the rows, their automatic values."""
 
-import copy
 import json
 
 import pytest
 
-from core.errors import StoreUnreachable
 from core.models import Outbox
-from core.settings import Settings
-from core.store import ObjectStore
-from tests.workers.lab import GRADER, METHOD, Lab, rows
-from workers.context import Context
-from workers.validation import validate_waiting
-
-
-def validate(lab: Lab) -> list[str]:
-    return validate_waiting(lab.context, owner="lab")
-
-
-def method_with(**changes: object) -> dict:
-    method = copy.deepcopy(METHOD)
-    method["reinforcement"] |= changes
-    return method
-
-
-def error_of(lab: Lab, job_id: str) -> dict:
-    validate(lab)
-    assert lab.job(job_id).status == "failed"
-    assert lab.messages(job_id, level="error") == [lab.job(job_id).error["message"]]
-    return lab.job(job_id).error
+from tests.workers.lab import GRADER, Lab, rows
+from tests.workers.validating import error_of, method_with, validate
 
 
 def test_good_job_is_queued_with_every_auto_resolved(lab: Lab) -> None:
@@ -85,6 +63,15 @@ def test_reference_field_that_rows_lack_is_named(lab: Lab) -> None:
     assert "'ansver'" in error["message"] and "did you mean 'answer'?" in error["message"]
 
 
+@pytest.mark.parametrize("empty", [None, ""])
+def test_reference_field_that_a_row_leaves_empty_is_named(lab: Lab, empty: str | None) -> None:
+    row = {"messages": [{"role": "user", "content": "Say nothing."}], "answer": empty}
+    content = rows(11) + b"\n" + json.dumps(row).encode()
+    error = error_of(lab, lab.new_job(training_file=lab.file(content)))
+    assert error["code"] == "invalid_warm_start"
+    assert "'answer', which 1 of 12 training rows lack or leave empty" in error["message"]
+
+
 def test_warm_start_file_is_checked_as_demonstrations(lab: Lab) -> None:
     file_id = lab.file(rows(12))
     job_id = lab.new_job(method_with(warm_start={"file": file_id}), warm_start_file=file_id)
@@ -118,27 +105,10 @@ def test_job_cancelled_meanwhile_stays_cancelled(lab: Lab, monkeypatch) -> None:
             lab.move(job_id, "cancelled")
         return []
 
-    monkeypatch.setattr("workers.validation.check_rows", cancel_meanwhile)
+    monkeypatch.setattr("workers.checks.check_rows", cancel_meanwhile)
     before = lab.job(job_id).method
     validate(lab)
     assert (lab.job(job_id).status, lab.job(job_id).method) == ("cancelled", before)
-
-
-def test_unreachable_store_leaves_the_job_to_the_next_try(
-    lab: Lab, worker_settings: Settings
-) -> None:
-    job_id = lab.new_job()
-    nowhere = worker_settings.model_copy(update={"s3_endpoint_url": "http://127.0.0.1:9"})
-    context = Context(
-        lab.context.settings,
-        lab.context.sessions,
-        ObjectStore.from_settings(nowhere),
-        lab.context.registry,
-    )
-    with pytest.raises(StoreUnreachable):
-        validate_waiting(context, owner="lab")
-    assert lab.job(job_id).status == "validating_files"
-    assert validate(lab) == [job_id]
 
 
 def test_job_that_another_worker_validates_is_left_to_it(lab: Lab) -> None:

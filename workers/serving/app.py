@@ -25,7 +25,7 @@ from core.registry import Registry
 from core.settings import Settings, get_settings
 from core.store import ObjectStore
 from workers.serving import proxy
-from workers.serving.engine import EngineFailed
+from workers.serving.engine import EngineFailed, is_cpu_build
 from workers.serving.pool import EnginePool
 from workers.serving.router import ModelRouter
 from workers.serving.target import HEADER, parse_target
@@ -65,7 +65,6 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
     data = settings.data_dir.resolve() / "serving"
     cache = WeightCache(data / "weights", app.state.store)
-    (data / "logs").mkdir(exist_ok=True)
     # A folder of its own: socket paths are limited to some hundred characters.
     with tempfile.TemporaryDirectory(prefix="rft-serving-") as sockets:
         pool = EnginePool(
@@ -76,7 +75,9 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
             options=tuple(shlex.split(settings.serving_options)),
         )
         app.state.pool = pool
-        app.state.router = ModelRouter(app.state.registry, cache, pool)
+        app.state.router = ModelRouter(
+            app.state.registry, cache, pool, merge_adapters=is_cpu_build()
+        )
         sweeper = asyncio.create_task(_sweep(pool, cache))
         try:
             yield

@@ -70,9 +70,7 @@ class Engine:
         self._adapters: set[str] = set()
         self._loading = asyncio.Lock()
         command = (*server_command(spec, socket), *options)
-        # No setting of ours, hence no secret, reaches a process that serves outside requests.
-        env = {name: value for name, value in os.environ.items() if not name.startswith("RFT_")}
-        child = ChildSpec(name="vllm", command=command, env={**server_environment(), **env})
+        child = ChildSpec(name="vllm", command=command, env=server_environment())
         self._child = Child(child, log)
         self.client = httpx.AsyncClient(
             transport=httpx.AsyncHTTPTransport(uds=str(socket)),
@@ -162,10 +160,12 @@ def server_command(spec: EngineSpec, socket: Path) -> tuple[str, ...]:
 
 
 def server_environment() -> dict[str, str]:
-    """Return defaults for what vLLM reads from its environment; an operator's values win."""
+    """Return what vLLM reads from its environment; an operator's values win over ours."""
     offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
     cpu = {"VLLM_CPU_KVCACHE_SPACE": "1"} if is_cpu_build() else {}
-    return {**offline, **cpu, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
+    # No setting of ours, hence no secret, reaches a process that serves outside requests.
+    given = {name: value for name, value in os.environ.items() if not name.startswith("RFT_")}
+    return {**offline, **cpu, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1", **given}
 
 
 def is_cpu_build() -> bool:

@@ -15,10 +15,16 @@ from workers.serving.weights import WeightCache
 
 
 class ModelRouter:
-    """Base models and their adapters share a server; full weights get one of their own."""
+    """Base models and their adapters share a server; full weights get one of their own.
 
-    def __init__(self, registry: Registry, cache: WeightCache, pool: EnginePool) -> None:
+    With `merge_adapters` an adapter is folded into its base model and served as full weights.
+    """
+
+    def __init__(
+        self, registry: Registry, cache: WeightCache, pool: EnginePool, *, merge_adapters: bool
+    ) -> None:
         self._registry, self._cache, self._pool = registry, cache, pool
+        self._merge_adapters = merge_adapters
 
     @asynccontextmanager
     async def route(self, target: Target) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
@@ -33,11 +39,14 @@ class ModelRouter:
         if base is None:
             raise NotFound(f"The list of base models has no {target.base!r}; add it there.")
         if target.artifact is None:
-            async with self._pool.use(_shared(base, RANKS[0])) as engine:
+            rank = 0 if self._merge_adapters else RANKS[0]
+            async with self._pool.use(_shared(base, rank)) as engine:
                 yield engine.client, OWN
             return
         weights = await asyncio.to_thread(self._cache.fetch, target.artifact)
-        if target.kind == "full":
+        if target.kind == "adapter" and self._merge_adapters:
+            weights = await asyncio.to_thread(self._cache.merged, weights, base.path)
+        if target.kind == "full" or self._merge_adapters:
             spec = EngineSpec(model=weights.path, context_tokens=base.context_tokens)
             async with self._pool.use(spec) as engine:
                 yield engine.client, OWN

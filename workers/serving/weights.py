@@ -11,6 +11,7 @@ from pathlib import Path
 
 from core import manifest
 from core.store import ObjectStore
+from workers.serving.merging import merge
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ class Weights:
 
 
 class WeightCache:
-    """Folders under `root`, one for each content.
+    """Folders under `root`, one for each content; logs of merges lie in `logs` beside it.
 
     The content, not the object prefix, names a folder: weights that were replaced in the store get
     a new folder and thus a new name inside vLLM, which must never see one name with two contents.
@@ -37,6 +38,7 @@ class WeightCache:
         self._root, self._store, self._limit_bytes = root, store, limit_bytes
         self._locks: dict[str, threading.Lock] = {}
         root.mkdir(parents=True, exist_ok=True)
+        (root.parent / "logs").mkdir(exist_ok=True)
 
     def fetch(self, prefix: str) -> Weights:
         """Return the weights committed under `prefix`; safe to call from several threads.
@@ -52,6 +54,25 @@ class WeightCache:
                 manifest.fetch(self._store, prefix, weights.path)
                 logger.info("fetched %s to %s", prefix, weights.path)
             os.utime(weights.path)  # last use, for `trim`
+        return weights
+
+    def merged(self, adapter: Weights, base: Path) -> Weights:
+        """Return the base model with the adapter folded in, merging when first asked for.
+
+        Raises:
+            EngineFailed: the merge fails.
+        """
+        name = f"{adapter.digest}-merged"
+        weights = Weights(name, self._root / name)
+        with self._locks.setdefault(name, threading.Lock()):
+            if not weights.path.exists():
+                partial = self._root / f"{name}.partial"
+                shutil.rmtree(partial, ignore_errors=True)
+                log = self._root.parent / "logs" / f"merge-{adapter.digest}.log"
+                merge(base, adapter.path, partial, log=log)
+                partial.replace(weights.path)
+                logger.info("merged %s into %s", adapter.digest, base.name)
+            os.utime(weights.path)
         return weights
 
     def trim(self, *, in_use: Callable[[Path], bool]) -> None:

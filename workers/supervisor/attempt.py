@@ -1,6 +1,5 @@
 """One try at a job: prepare its directory, run a trainer in it, conclude."""
 
-import errno
 import logging
 import os
 import shutil
@@ -13,7 +12,7 @@ from functools import partial
 
 from sqlalchemy import select
 
-from core.errors import ConfigurationError, StaleFence, StorageError
+from core.errors import NO_SPACE, ConfigurationError, StaleFence, StorageError
 from core.fenced import FencedWriter
 from core.models import Job, Metric
 from graders.client import start_grader_process
@@ -21,6 +20,7 @@ from graders.errors import GraderProcessError
 from workers.context import Context
 from workers.supervisor import jobdir, names
 from workers.supervisor.checkpoints import CheckpointStore, forget_states
+from workers.supervisor.grace import Grace, WorkerStopping
 from workers.supervisor.heartbeat import Heartbeat
 from workers.supervisor.outcome import MAX_FAILED_ATTEMPTS, Ending, conclude, explain
 from workers.supervisor.process import TrainerProcess, trainer_environment
@@ -42,12 +42,14 @@ class Conduct:
         store_retry_s: waits between the tries to reach the object store, in seconds.
         poll_s: how often the job's row and the worker's own end are looked at.
         exit_grace_s: how long a trainer may take to exit after its last report.
+        upload_grace_s: when this worker ends, how long uploads may take after the trainer's time.
     """
 
     command: tuple[str, ...] = (sys.executable, "-m", "trainer")
     store_retry_s: tuple[float, ...] = (1, 2, 4, 8, 15, 30)
     poll_s: float = 0.2
     exit_grace_s: float = 30.0
+    upload_grace_s: float = 4.0
 
 
 class Attempt:
@@ -64,6 +66,9 @@ class Attempt:
     ) -> None:
         self._context, self._writer, self._heartbeat = context, writer, heartbeat
         self._stopping, self._conduct = stopping, conduct
+        self._grace = Grace(
+            stopping, trainer_s=context.settings.stop_grace_s, uploads_s=conduct.upload_grace_s
+        )
         self._job = self._read_job()
         self._directory = jobdir.path_of(context, writer.job_id, writer.fence)
 
@@ -92,6 +97,8 @@ class Attempt:
                 if self._stopping.is_set():
                     return Ending("worker_stopping", "The worker shut down before training began.")
                 return self._run_trainer(stack)
+        except WorkerStopping as error:
+            return Ending("worker_stopping", str(error))
         except jobdir.DataGone as error:
             return Ending("data_gone", error.message, code=error.code, param=error.param)
         except StorageError as error:
@@ -101,7 +108,7 @@ class Attempt:
         except (ProtocolError, GraderProcessError) as error:
             return Ending("error", str(error))
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in NO_SPACE:
                 raise
             where = self._context.settings.data_dir
             return Ending("no_disk", f"No space is left under {where}. Free some, then resume.")
@@ -124,14 +131,16 @@ class Attempt:
         # Unwound in reverse: the trainer dies first, so a lost job is not trained while an upload
         # comes to its end; uploads end before the pipe that they write to is closed.
         stack.callback(trainer.close)
-        stack.callback(uploads.close)
+        stack.callback(uploads.close, keep_on=self._may_upload)
         stack.callback(trainer.kill)
         recorder = self._recorder(trainer, uploads)
-        stalled = self._follow(trainer, recorder, uploads)
-        exit_code = trainer.wait(self._conduct.exit_grace_s)
+        cut_short = self._follow(trainer, recorder, uploads)
+        exit_code = trainer.wait(
+            self._conduct.exit_grace_s, keep_on=lambda: not self._grace.trainer_is_over()
+        )
         self._drain(uploads)
-        if stalled is not None:
-            return stalled
+        if cut_short is not None:
+            return cut_short
         ending = explain(recorder.ended, exit_code, stopping=self._stopping.is_set())
         if ending is None and recorder.final is not None:
             self._succeed(recorder, recorder.final, uploads)
@@ -154,7 +163,7 @@ class Attempt:
     def _follow(
         self, trainer: TrainerProcess, recorder: Recorder, uploads: Uploads
     ) -> Ending | None:
-        """Record reports until the trainer closes its pipe; an ending when it fell silent."""
+        """Record reports until the trainer closes its pipe; an ending when it is cut short."""
         limit_s = self._context.settings.stall_timeout_s
         last_sign, pause_sent = time.monotonic(), False
         while not trainer.finished:
@@ -166,6 +175,10 @@ class Attempt:
             if not pause_sent and (self._stopping.is_set() or self._heartbeat.status == "pausing"):
                 trainer.send({"type": "pause"})
                 pause_sent = True
+            if self._grace.trainer_is_over():
+                trainer.kill()
+                message = "The worker shut down before the trainer had come to the end of a step."
+                return Ending("worker_stopping", message)
             if time.monotonic() - last_sign > limit_s:
                 trainer.kill()
                 return Ending("stalled", f"The trainer was silent for {limit_s:g} seconds.")
@@ -204,8 +217,13 @@ class Attempt:
             logger.warning("The states of %s stay in the store: %s", self._job.id, error)
 
     def _drain(self, uploads: Uploads) -> None:
-        uploads.drain(keep_on=lambda: not self._heartbeat.lost)
+        stored = uploads.drain(keep_on=lambda: not self._heartbeat.lost and self._may_upload())
         self._check_held()
+        if not stored:
+            raise WorkerStopping("The worker shut down before everything was stored.")
+
+    def _may_upload(self) -> bool:
+        return not self._grace.uploads_are_over()
 
     def _check_held(self) -> None:
         if self._heartbeat.lost:

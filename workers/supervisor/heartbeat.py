@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from core.errors import StaleFence
@@ -46,6 +46,14 @@ class Heartbeat:
         self._thread.join()
 
     def _run(self) -> None:
+        try:
+            self._beat()
+        finally:
+            # However beating ends before it is told to: nobody extends the lease any more.
+            self.lost = not self._stop.is_set()
+
+    def _beat(self) -> None:
+        """Beat until told to stop; return early when the job is lost."""
         held_until = time.monotonic() + self._ttl_s
         while not self._stop.wait(self._interval_s):
             asked = time.monotonic()
@@ -54,11 +62,9 @@ class Heartbeat:
                     self.status = heartbeat(session, self._job_id, self._fence, self._ttl_s)
                 held_until = asked + self._ttl_s
             except StaleFence:
-                self.lost = True
                 return
-            except OperationalError as error:
-                logger.warning("No heartbeat for %s: %s", self._job_id, error.orig)
+            except SQLAlchemyError as error:
+                logger.warning("No heartbeat for %s: %s", self._job_id, error)
                 # Past this moment another worker may hold the job.
                 if time.monotonic() > held_until:
-                    self.lost = True
                     return

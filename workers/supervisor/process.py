@@ -6,7 +6,9 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ _INHERITED_PREFIXES = (
 )
 _SECRET_WORDS = frozenset({"KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS"})
 _READ_BYTES = 1 << 16
+#: Seconds between two looks at whether a trainer may still take its time to exit.
+_LOOK_S = 0.2
 
 
 def trainer_environment(worker_environment: Mapping[str, str]) -> dict[str, str]:
@@ -83,6 +87,7 @@ class TrainerProcess:
             os.close(reports_in)
             os.close(control_out)
         self.pid = self._process.pid
+        self._sending, self._closed = threading.Lock(), False
         self._pending = b""
         self.finished = False
 
@@ -103,19 +108,29 @@ class TrainerProcess:
     def send(self, message: Mapping[str, Any]) -> None:
         """Send one control line; a trainer that is gone does not hear it."""
         line = json.dumps(message).encode() + b"\n"
-        try:
-            # Shorter than PIPE_BUF, so lines of several threads do not mix.
-            os.write(self._control, line)
-        except BrokenPipeError:
-            return
+        # The lock: an upload that nobody waits for may come after the end, when the number of the
+        # descriptor belongs to something else.
+        with self._sending:
+            if self._closed:
+                return
+            try:
+                os.write(self._control, line)
+            except BrokenPipeError:
+                return
 
-    def wait(self, timeout_s: float) -> int:
-        """The exit code (negative: killed by that signal); what does not end in time is killed."""
+    def wait(self, timeout_s: float, *, keep_on: Callable[[], bool] = lambda: True) -> int:
+        """The exit code (negative: killed by that signal).
+
+        What does not end in time, or until ``keep_on`` says no, is killed.
+        """
         if self._process.returncode is not None:
             return self._process.returncode
+        deadline = time.monotonic() + timeout_s
         watch = os.pidfd_open(self.pid)
         try:
-            select.select([watch], [], [], timeout_s)
+            while (left := deadline - time.monotonic()) > 0 and keep_on():
+                if select.select([watch], [], [], min(left, _LOOK_S))[0]:
+                    break
         finally:
             os.close(watch)
         return self.kill()
@@ -129,8 +144,10 @@ class TrainerProcess:
 
     def close(self) -> None:
         """Close the pipes; the trainer has ended."""
-        os.close(self._reports)
-        os.close(self._control)
+        with self._sending:
+            self._closed = True
+            os.close(self._reports)
+            os.close(self._control)
 
     def log_tail(self, size: int = 4000) -> str:
         """The last ``size`` bytes of what the trainer printed."""

@@ -7,6 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from workers.supervisor.retry import retrying
 
+#: Seconds between two looks at an upload under way.
+_POLL_S = 0.05
+
 
 class Uploads:
     """Run uploads one after the other, in the order given, on a thread of their own.
@@ -34,17 +37,26 @@ class Uploads:
         while self._waiting and self._waiting[0].done():
             self._waiting.pop(0).result()
 
-    def drain(self, *, keep_on: Callable[[], bool], poll_s: float = 0.05) -> None:
-        """Wait until everything is stored, or until ``keep_on`` says no; raises as ``check``."""
+    def drain(self, *, keep_on: Callable[[], bool], poll_s: float = _POLL_S) -> bool:
+        """Wait until everything is stored, or until ``keep_on`` says no; raises as ``check``.
+
+        Returns whether everything is stored.
+        """
         self.check()
         while self._waiting and keep_on():
             time.sleep(poll_s)
             self.check()
+        return not self._waiting
 
-    def close(self) -> None:
-        """Give up what is not stored yet."""
+    def close(self, *, keep_on: Callable[[], bool] = lambda: True) -> None:
+        """Give up what is not stored yet; wait for the upload under way while ``keep_on`` says so.
+
+        One that is left alone ends by itself, and what it wants to write is refused by the fence.
+        """
         self._stopping.set()
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        while not all(upload.done() for upload in self._waiting) and keep_on():
+            time.sleep(_POLL_S)
 
     def _run(self, upload: Callable[[], None]) -> None:
         if not self._intact:

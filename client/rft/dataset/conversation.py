@@ -143,16 +143,38 @@ def _check_assistant(
 
 def _check_end(messages: list[dict[str, Any]], kind: Kind) -> Iterator[Finding]:
     last = messages[-1].get("role")
-    path = f"/messages/{len(messages) - 1}/role"
+    path = f"/messages/{len(messages) - 1}"
     if last not in ROLES:
         return
     if kind == "reinforcement":
         if last != "user":
-            yield Finding("last_message_not_user", path, f"The last message is of role {last}.")
+            text = f"The last message is of role {last}."
+            yield Finding("last_message_not_user", f"{path}/role", text)
         return
     if last != "assistant":
         text = f"The last message is of role {last}."
-        yield Finding("last_message_not_assistant", path, text)
+        yield Finding("last_message_not_assistant", f"{path}/role", text)
+    elif kind == "warm_start":
+        yield from _check_target(messages[-1], path)
     elif all(m.get("weight", 1) == 0 for m in messages if m.get("role") == "assistant"):
         text = "Every assistant message has weight 0."
         yield Finding("nothing_to_learn", "/messages", text)
+
+
+def _check_target(message: dict[str, Any], path: str) -> Iterator[Finding]:
+    """Check the one message of a row that a warm start learns; its content is valid otherwise."""
+    content = message.get("content")
+    if message.get("weight", 1) == 0:
+        text = "The last message has weight 0, and a warm start learns no other."
+        yield Finding("nothing_to_learn", f"{path}/weight", text)
+    elif message.get("tool_calls"):
+        yield Finding("target_not_text", f"{path}/tool_calls", "The last message calls tools.")
+    elif content is None and message.get("refusal"):
+        yield Finding("target_not_text", f"{path}/content", "The last message has no text.")
+    elif isinstance(content, list) and content and not any(map(_part_text, content)):
+        text = "The text of the last message is empty and is to be learnt."
+        yield Finding("empty_target", f"{path}/content", text)
+
+
+def _part_text(part: Any) -> Any:
+    return part.get("text") if isinstance(part, dict) else None

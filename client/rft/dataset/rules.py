@@ -57,7 +57,10 @@ RULES: dict[str, Rule] = {
     "empty_assistant": _warning("Remove the message if it is not meant to be empty."),
     "empty_target": _error("Write the answer to learn, or give the message weight 0."),
     "invalid_weight": _error("Use weight 0 or 1, on assistant messages only."),
-    "nothing_to_learn": _error("Give at least one assistant message weight 1."),
+    "nothing_to_learn": _error(
+        "Give the answer weight 1 or leave its weight out; a warm start learns the last one only."
+    ),
+    "target_not_text": _error("End the row with an answer in text, without tool calls or refusal."),
     # Tools
     "invalid_tools": _error(
         'Write a tool as {"type": "function", "function": {"name": "...", "parameters": {...}}}.'

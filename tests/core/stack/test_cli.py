@@ -1,42 +1,13 @@
 """The `rft-server` command without running servers: keys, migrate, doctor, and what goes wrong."""
 
 import socket
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from core.db import make_engine, session_factory
 from core.keys import authenticate
-from core.stack import cli, environment
-
-
-@dataclass
-class Result:
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Result]
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `rft-server ARGUMENTS` in this process."""
-    for name in environment.EMBEDDED:
-        monkeypatch.delenv(name, raising=False)
-
-    def run(*arguments: str) -> Result:
-        monkeypatch.setattr(sys, "argv", ["rft-server", *arguments])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        captured = capsys.readouterr()
-        return Result(int(end.value.code or 0), captured.out, captured.err)
-
-    return run
+from tests.core.stack.commands import Command
 
 
 def test_keys_from_making_to_revoking(
@@ -62,6 +33,16 @@ def test_an_unknown_key_is_named(
     result = command("keys", "revoke", "key_nothing")
     assert result.code == 1
     assert "no key 'key_nothing'" in result.err
+
+
+def test_an_unknown_scope_makes_no_key(
+    command: Command, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RFT_DATABASE_URL", sqlite_url)
+    result = command("keys", "create", "--scope", "nonsense")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == ("The scope 'nonsense' is not one of all, read, write, inference, keys.\n")
+    assert command("keys", "list").out == ""
 
 
 @pytest.mark.parametrize("arguments", [("migrate",), ("keys", "list"), ("keys", "create")])

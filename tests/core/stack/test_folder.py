@@ -1,9 +1,8 @@
-"""What a stack keeps in its folder: lock, ports, secrets, and the settings made of them."""
+"""What a stack keeps in its folder: lock, secrets, and the settings made of them."""
 
 import json
 import os
 import shutil
-import socket
 import stat
 import subprocess
 import sys
@@ -15,7 +14,6 @@ import pytest
 from core.errors import ConfigurationError
 from core.stack import credentials, environment
 from core.stack.lock import FolderLock, read_holder
-from core.stack.ports import PortBook, is_free
 from core.stack.stack import prepare_folder, require_models
 
 
@@ -56,34 +54,6 @@ def test_the_lock_waits_for_the_children_of_a_killed_stack(tmp_path: Path) -> No
     lock.release()  # clears the name, as if this process were gone; the child keeps the lock
     FolderLock(tmp_path).release()
     assert holder.poll() == 0
-
-
-def test_ports_are_remembered(tmp_path: Path) -> None:
-    first = PortBook(tmp_path).choose("api")
-    assert PortBook(tmp_path).choose("api") == first
-    assert is_free(first, host="127.0.0.1")
-
-
-def test_names_get_different_ports(tmp_path: Path) -> None:
-    book = PortBook(tmp_path)
-    assert len({book.choose(name) for name in "abcdefgh"}) == 8
-
-
-def test_a_remembered_port_that_is_taken_is_replaced(tmp_path: Path) -> None:
-    port = PortBook(tmp_path).choose("api")
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", port))
-        other.listen()
-        assert PortBook(tmp_path).choose("api") != port
-
-
-def test_a_requested_port_in_use_is_refused_by_number(tmp_path: Path) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        with pytest.raises(ConfigurationError, match=f"Port {port} on 127.0.0.1 is in use"):
-            PortBook(tmp_path).require("api", port, host="127.0.0.1")
 
 
 def test_credentials_are_made_once_and_private(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Supervision of children, on a stack whose servers are tiny programs."""
 
+import errno
 import os
 import signal
 import sys
@@ -7,9 +8,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from core.errors import ConfigurationError
 from core.process.child import ChildSpec
 from core.stack import stack as module
 from core.stack.stack import Stack, StackFailed
@@ -24,8 +27,6 @@ Tiny = Callable[..., None]
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Tiny:
     """Replace the real children by programs: `tiny(worker=code, broker=code)`."""
-    for name in module.environment.EMBEDDED:
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(module, "require_models", lambda _settings: None)
 
     def replace(*, worker: str = SLEEP, broker: str = SLEEP, **worker_options: Any) -> None:
@@ -128,6 +129,53 @@ def test_stores_outlive_those_that_use_them(tiny: Tiny, tmp_path: Path) -> None:
     with Stack.start(tmp_path):
         wait_until(lambda: log.exists() and "working" in log.read_text() and marker.exists())
     assert "broker alive: True" in log.read_text()
+
+
+def test_a_store_that_was_started_again_outlives_the_workers_too(
+    tiny: Tiny, tmp_path: Path
+) -> None:
+    """The kernel stops a child with the thread that started it; here that is the monitor."""
+    marker = tmp_path / "broker.pid"
+    broker = f"import os, pathlib; pathlib.Path({str(marker)!r}).write_text(str(os.getpid())); "
+    worker = (
+        "import os, pathlib, signal, sys, time\n"
+        "def end(*_):\n"
+        "    time.sleep(1.5)\n"
+        f"    broker = pathlib.Path('/proc', pathlib.Path({str(marker)!r}).read_text())\n"
+        "    os.write(1, f'broker alive: {broker.exists()}'.encode())\n"
+        "    sys.exit()\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+    )
+    tiny(broker=broker + SLEEP, worker=worker + SLEEP)
+    log = tmp_path / "logs" / "worker.log"
+    with Stack.start(tmp_path) as stack:
+        wait_until(lambda: log.exists() and "working" in log.read_text() and marker.exists())
+        first = stack.pids("broker")[0]
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: marker.read_text() not in ("", str(first)))
+        revived = int(marker.read_text())
+    assert "broker alive: True" in log.read_text()
+    assert not is_running(revived)
+
+
+def test_a_child_that_cannot_be_started_again_stops_the_stack(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny()
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(StackFailed) as failure, Stack.start(tmp_path) as stack:
+        wait_until(lambda: bool(stack.pids("worker")))
+        monkeypatch.setattr(module.Child, "start", Mock(side_effect=full))
+        os.kill(stack.pids("worker")[0], signal.SIGKILL)
+        stack.wait()
+    assert "worker was killed by SIGKILL" in failure.value.message
+    assert "It cannot be started again (No space left on device)" in failure.value.message
+
+
+@pytest.mark.usefixtures("tiny")
+def test_an_address_of_another_machine_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"^192\.0\.2\.1 is no address of this machine"):
+        Stack.start(tmp_path, host="192.0.2.1")
 
 
 @pytest.mark.usefixtures("tiny")

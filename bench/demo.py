@@ -1,0 +1,80 @@
+"""Run the demo with several seeds and keep what its held-out table says.
+
+    python -m bench.demo --seeds 1 2 3
+
+Each seed starts the whole service in a fresh folder. Results are merged by seed into
+``bench/results/demo.json``, with the machine and the commit they were measured on.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "bench" / "results" / "demo.json"
+
+
+def main() -> int:
+    """Measure the seeds one after the other; stops at the first that fails."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", required=True)
+    for seed in parser.parse_args().seeds:
+        measured = run(seed)
+        if measured is None:
+            return 1
+        keep({**measured, "machine": machine(), "commit": commit()})
+    return 0
+
+
+def run(seed: int) -> dict[str, Any] | None:
+    """Run the demo once; ``None`` when it failed."""
+    with tempfile.TemporaryDirectory(prefix="rft-bench-") as folder:
+        summary = Path(folder) / "summary.json"
+        command = [sys.executable, "-m", "examples.support.demo", "--seed", str(seed)]
+        paths = ["--dir", f"{folder}/rft", "--json", str(summary)]
+        if subprocess.run([*command, *paths], cwd=ROOT, check=False).returncode != 0:
+            return None
+        measured: dict[str, Any] = json.loads(summary.read_text())
+        return measured
+
+
+def keep(measured: dict[str, Any]) -> None:
+    """Put one seed's result in its place in the file."""
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    others = [entry for entry in known if entry["seed"] != measured["seed"]]
+    entries = sorted([*others, measured], key=lambda entry: entry["seed"])
+    RESULTS.write_text(json.dumps(entries, indent=1) + "\n")
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers depend on."""
+    names = [
+        line.split(":", 1)[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "cpu": names[0] if names else platform.machine(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory),
+        "python": platform.python_version(),
+    }
+
+
+def commit() -> str:
+    """The commit that is checked out, marked when the tree differs from it."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
