@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
             chat(client, job.fine_tuned_model, out)
             folder = export_model(stack.settings, job.fine_tuned_model, stack.folder / "exports")
             out.print(f"\nDashboard    {stack.dashboard_url}  (make up brings it back)")
-            out.print(f"Checkpoints  {folder}")
+            out.print(f"Checkpoints  {folder}", soft_wrap=True)
             seconds = time.monotonic() - began
             out.print(f"Time         {seconds // 60:.0f} min {seconds % 60:.0f} s")
             if args.json is not None:
@@ -136,8 +136,8 @@ def follow(client: OpenAI, job: FineTuningJob, out: Console) -> FineTuningJob:
             for event in new_events(client, job.id, seen):
                 if event.type == "metrics":
                     show_step(progress, bars, event.data, job)
-                elif event.message.startswith("Evaluation") or event.level != "info":
-                    progress.print(f"  {event.message}", markup=False)
+                elif event.message.startswith("Evaluat") or event.level != "info":
+                    progress.console.print(f"  {event.message}", markup=False, soft_wrap=True)
             if job.status in ("succeeded", "failed", "cancelled", "paused"):
                 return job
             time.sleep(1)
@@ -217,7 +217,7 @@ def chat(client: OpenAI, model: str, out: Console) -> None:
     first = (DATA / "validation.jsonl").open(encoding="utf-8").readline()
     row = json.loads(first)
     out.print(f"\n[bold]Chat[/] with {model}")
-    out.print(f"  customer  {row['messages'][-1]['content']}", markup=False)
+    out.print(f"  customer  {row['messages'][-1]['content']}", markup=False, soft_wrap=True)
     out.print("  ticket    ", end="")
     stream = client.chat.completions.create(
         model=model, messages=row["messages"], temperature=0, max_completion_tokens=64, stream=True
