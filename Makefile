@@ -10,6 +10,8 @@ REQUIREMENTS ?= requirements/cpu.lock
 MODEL := .models/SmolLM2-135M-Instruct
 SEED ?= 1
 PYTEST ?= $(BIN)/python -m pytest
+# These keep every core busy by themselves.
+MODEL_TESTS := tests/e2e tests/serving/test_vllm.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup ready packages project dashboard demo up test test-fast lint lock clean
@@ -62,10 +64,11 @@ up: setup  ## start the service in ./.rft and keep it running
 
 test: setup lint  ## every check and every test
 	cd dashboard && npm test --silent
-	$(PYTEST)
+	$(PYTEST) -n 2 --dist loadfile $(MODEL_TESTS:%=--ignore %)
+	$(PYTEST) $(MODEL_TESTS)
 
 test-fast: setup  ## the tests that start no servers and train nothing
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -n 2 --dist loadfile -m "not slow"
 
 lint: setup  ## style, types, import rules
 	$(BIN)/ruff check .

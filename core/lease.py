@@ -102,6 +102,6 @@ def _best_queued(session: Session) -> str | None:
         select(Job.id)
         .outerjoin(held, held.c.project_id == Job.project_id)
         .where(Job.status == "queued")
-        .order_by(Job.priority.desc(), func.coalesce(held.c.jobs, 0), Job.created_at, Job.id)
+        .order_by(Job.priority.desc(), func.coalesce(held.c.jobs, 0), Job.created_at, Job.seq)
         .limit(1)
     )
