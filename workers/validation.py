@@ -90,7 +90,7 @@ def _take(context: Context, owner: str) -> Job | None:
     )
     with context.sessions.begin() as session:
         while (
-            job_id := session.scalar(select(Job.id).where(free).order_by(Job.created_at).limit(1))
+            job_id := session.scalar(select(Job.id).where(free).order_by(Job.created_at, Job.seq).limit(1))
         ) is not None:
             job: Job | None = session.scalar(
                 update(Job)
