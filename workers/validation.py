@@ -89,9 +89,8 @@ def _take(context: Context, owner: str) -> Job | None:
         Job.lease_expires_at.is_(None), Job.lease_expires_at < database_now()
     )
     with context.sessions.begin() as session:
-        while (
-            job_id := session.scalar(select(Job.id).where(free).order_by(Job.created_at, Job.seq).limit(1))
-        ) is not None:
+        oldest = select(Job.id).where(free).order_by(Job.created_at, Job.seq).limit(1)
+        while (job_id := session.scalar(oldest)) is not None:
             job: Job | None = session.scalar(
                 update(Job)
                 .where(Job.id == job_id, free)
