@@ -34,12 +34,12 @@ METHOD: dict[str, Any] = {
     "warm_start": {"epochs": 12, "learning_rate": 1e-3, "batch_size": 16},
     "hyperparameters": {
         "lora_rank": 32,
-        "learning_rate": 2e-4,
+        "learning_rate": 1.5e-4,
         "batch_size": 8,
         "group_size": 8,
-        "max_steps": 28,
+        "max_steps": 32,
         "max_completion_tokens": 56,
-        "eval_interval": 7,
+        "eval_interval": 8,
         "eval_samples": 64,
     },
 }
