@@ -116,7 +116,7 @@ def test_the_warm_start_teaches_and_rl_raises_the_reward(make_job: MakeJob) -> N
             "max_steps": 20,
             "batch_size": 8,
             "group_size": 8,
-            "learning_rate": 2e-3,
+            "learning_rate": 3e-3,
         },
     )
     reports = _run(job_dir)
