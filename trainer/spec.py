@@ -60,7 +60,6 @@ class TrainSpec(_Strict):
     init: str | None
     data: DataSpec
     grader: dict[str, Any]
-    response_format: dict[str, Any] | None
     warm_start: WarmStartSpec | None
     hyperparameters: Hyperparameters
     checkpoint_interval: int = Field(ge=1)
@@ -69,7 +68,6 @@ class TrainSpec(_Strict):
     dtype: Literal["bfloat16", "float32"]
     threads: int = Field(ge=0)
     sampler_memory_share: float = Field(gt=0, lt=1)
-    serve_name: str
 
     @classmethod
     def load(cls, job_dir: Path) -> "TrainSpec":

@@ -103,7 +103,6 @@ def _spec(model: Path, changes: dict[str, Any]) -> dict[str, Any]:
             "warm_start": "data/warm_start.jsonl",
         },
         "grader": GRADER,
-        "response_format": None,
         "warm_start": {
             "epochs": 5,
             "learning_rate": 1e-2,
@@ -117,7 +116,6 @@ def _spec(model: Path, changes: dict[str, Any]) -> dict[str, Any]:
         "dtype": "float32",
         "threads": 1,
         "sampler_memory_share": 0.4,
-        "serve_name": "ft:tiny:org-rft::abcdefgh",
         **changes,
     }
 

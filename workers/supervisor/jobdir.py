@@ -74,7 +74,6 @@ def make_spec(context: Context, job: Job) -> TrainSpec:
             warm_start="data/warm_start.jsonl" if job.warm_start_file else None,
         ),
         grader=method["grader"],
-        response_format=method.get("response_format"),
         warm_start=_warm_start(method.get("warm_start")),
         hyperparameters=Hyperparameters(
             **{name: values[name] for name in Hyperparameters.model_fields}
@@ -85,7 +84,6 @@ def make_spec(context: Context, job: Job) -> TrainSpec:
         dtype=settings.trainer_dtype,
         threads=settings.trainer_threads,
         sampler_memory_share=settings.trainer_sampler_memory_share,
-        serve_name=final_name(context, job),
     )
 
 
