@@ -50,6 +50,7 @@ def keep(measured: dict[str, Any]) -> None:
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
     others = [entry for entry in known if entry["seed"] != measured["seed"]]
     entries = sorted([*others, measured], key=lambda entry: entry["seed"])
+    RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(entries, indent=1) + "\n")
 
 
