@@ -5,6 +5,7 @@ A new grader is one file with a `Spec` subclass and a `Grader`, and one line in
 """
 
 import math
+import time
 from abc import ABC, abstractmethod
 from typing import Annotated, Any
 
@@ -13,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from graders.errors import GradeError
 from graders.outcome import Failure, Note, Outcome, Score
 from graders.paths import Context, Path
+from graders.services import Services
+from graders.trace import Trace
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -21,8 +24,11 @@ class Grader(ABC):
     """A built grader; it is used for many samples, concurrently."""
 
     @abstractmethod
-    async def grade(self, context: Context) -> Outcome:
-        """Grade one sample; may raise `GradeError`, which `Spec.settle` turns into a failure."""
+    async def grade(self, context: Context, trace: Trace) -> Outcome:
+        """Grade one sample; may raise `GradeError`, which `Spec.settle` turns into a failure.
+
+        `trace` is this grader's entry in `context.traces`, to write model, usage and output into.
+        """
 
     async def close(self) -> None:  # noqa: B027 - most graders hold nothing open
         """Release what the grader holds open."""
@@ -59,7 +65,7 @@ class Spec(BaseModel):
             "not a score; set invalid_grade to score it."
         ]
 
-    def build(self) -> Grader:
+    def build(self, services: Services) -> Grader:
         """Build the grader: templates and formulas are compiled here, once."""
         raise NotImplementedError
 
@@ -81,10 +87,14 @@ class Spec(BaseModel):
 
 async def run(spec: Spec, grader: Grader, context: Context, *, name: str) -> Outcome:
     """Grade one sample with a built grader; `name` is what its failures are reported under."""
+    trace = Trace(name, spec.type)
+    context.traces.append(trace)
+    started = time.perf_counter()
     try:
-        outcome = await grader.grade(context)
+        outcome = await grader.grade(context, trace)
     except GradeError as error:
         outcome = Failure(error.kind, error.detail)
+    trace.latency_s = time.perf_counter() - started
     return spec.settle(outcome, name)
 
 

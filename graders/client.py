@@ -17,6 +17,7 @@ from graders import frames
 from graders.engine import Graded
 from graders.errors import GraderProcessError
 from graders.outcome import Outcome, from_wire
+from graders.trace import Trace
 
 #: How long one grade may keep a caller waiting, in seconds.
 RECEIVE_TIMEOUT_S = 600.0
@@ -30,6 +31,7 @@ class Reply(NamedTuple):
     id: int
     outcome: Outcome
     latency_s: float
+    traces: tuple[Trace, ...] = ()
 
 
 class GraderClient:
@@ -47,11 +49,22 @@ class GraderClient:
         self._received = bytearray()
         self._in_flight: set[int] = set()
 
-    def submit(self, id: int, sample: dict[str, Any], item: dict[str, Any]) -> None:
-        """Send one request; `id` must not be in flight already."""
+    def submit(
+        self,
+        id: int,
+        sample: dict[str, Any],
+        item: dict[str, Any],
+        *,
+        group: tuple[int, int] | None = None,
+    ) -> None:
+        """Send one request; `id` must not be in flight already.
+
+        `group` is the number of the group that the completion belongs to, and the group's size.
+        """
         if id in self._in_flight:
             raise ValueError(f"Request {id} is in flight already.")
-        frame = frames.encode({"id": id, "sample": sample, "item": item})
+        shared = {"id": group[0], "size": group[1]} if group else None
+        frame = frames.encode({"id": id, "sample": sample, "item": item, "group": shared})
         self._in_flight.add(id)
         self._send(frame)
 
@@ -65,7 +78,8 @@ class GraderClient:
         if "error" in message:
             raise GraderProcessError(f"The grader process refused a frame: {message['error']}")
         self._in_flight.discard(message["id"])
-        return Reply(message["id"], from_wire(message["outcome"]), message["latency_s"])
+        traces = tuple(Trace.from_wire(trace) for trace in message["traces"])
+        return Reply(message["id"], from_wire(message["outcome"]), message["latency_s"], traces)
 
     def grade_all(self, pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> list[Graded]:
         """Grade (sample, item) pairs and return their outcomes in the order of the pairs."""
@@ -75,7 +89,7 @@ class GraderClient:
         for count, (sample, item) in enumerate(pairs, start=1):
             self.submit(count - 1, sample, item)
         replies = {reply.id: reply for reply in (self.receive() for _ in range(count))}
-        return [Graded(replies[i].outcome, replies[i].latency_s) for i in range(count)]
+        return [Graded(*replies[i][1:]) for i in range(count)]
 
     def close(self) -> None:
         """Close the connection; the process goes on."""

@@ -5,41 +5,49 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from graders.base import Spec, run
+from graders.group import Group
 from graders.outcome import Outcome
 from graders.paths import Context
+from graders.services import Services, ServicesConfig
 from graders.spec import parse_grader
+from graders.trace import Trace
 
 
 class Graded(NamedTuple):
-    """An outcome and how long grading took, in seconds."""
+    """An outcome, how long grading took in seconds, and what each grader did on the way."""
 
     outcome: Outcome
     latency_s: float
+    traces: tuple[Trace, ...] = ()
 
 
 class Engine:
     """Grades samples with one grader; templates and formulas are compiled in the constructor."""
 
-    def __init__(self, spec: Spec | Mapping[str, Any]) -> None:
+    def __init__(
+        self, spec: Spec | Mapping[str, Any], config: ServicesConfig | None = None
+    ) -> None:
         """Build the grader; raises `SpecError` when given JSON that is no grader."""
         self.spec = spec if isinstance(spec, Spec) else parse_grader(spec)
-        self._grader = self.spec.build()
+        self._services = Services(config)
+        self._grader = self.spec.build(self._services)
 
-    async def grade(self, sample: dict[str, Any], item: dict[str, Any]) -> Outcome:
+    async def grade(
+        self, sample: dict[str, Any], item: dict[str, Any], *, group: Group | None = None
+    ) -> Graded:
         """Grade one sample.
 
         `sample` holds output_text, output_tools, choices and, if it is known already,
         output_json; `item` is the row without `messages` and `tools` (see `spec.item_of`).
-        Bad input of either kind is a `Failure`, not an exception.
+        `group` is shared by the completions of one prompt. Bad input of either kind is a
+        `Failure`, not an exception.
         """
-        return await run(self.spec, self._grader, Context(sample, item), name=self.spec.name)
-
-    async def grade_timed(self, sample: dict[str, Any], item: dict[str, Any]) -> Graded:
-        """Grade one sample and measure the time it took."""
+        context = Context(sample, item, group)
         started = time.perf_counter()
-        outcome = await self.grade(sample, item)
-        return Graded(outcome, time.perf_counter() - started)
+        outcome = await run(self.spec, self._grader, context, name=self.spec.name)
+        return Graded(outcome, time.perf_counter() - started, tuple(context.traces))
 
     async def close(self) -> None:
-        """Release what the grader holds open."""
+        """Release what the grader and its services hold open."""
         await self._grader.close()
+        await self._services.close()

@@ -1,7 +1,8 @@
 """Frames on the grader's socket: a 4-byte big-endian length, then that many bytes of UTF-8 JSON.
 
-Request: `{"id": int, "sample": {…}, "item": {…}}`
-Reply:   `{"id": int, "outcome": {…}, "latency_s": float}`, in the order in which grading ends
+Request: `{"id": int, "sample": {…}, "item": {…}, "group": {"id": int, "size": int} | null}`
+Reply:   `{"id": int, "outcome": {…}, "latency_s": float, "traces": […]}`, in the order in which
+         grading ends
 Refusal: `{"id": null, "error": "sentence"}`, after which the connection is closed
 """
 

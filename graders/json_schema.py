@@ -20,7 +20,9 @@ from graders.paths import Context, Path
 from graders.problems import sentence
 from graders.schema_rules import SchemaError, check_schema
 from graders.schemas import MAX_STEPS, BudgetSpent, Schema
+from graders.services import Services
 from graders.template import Template, TemplateText, paths_of
+from graders.trace import Trace
 
 
 def _check_schema(document: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +52,7 @@ class JsonSchema(Spec):
     def paths(self) -> frozenset[Path]:
         return paths_of([self.input])
 
-    def build(self) -> Grader:
+    def build(self, services: Services) -> Grader:
         return _JsonSchemaGrader(self)
 
 
@@ -60,7 +62,7 @@ class _JsonSchemaGrader(Grader):
         self._schema = Schema(spec.schema_)
         self._required: list[str] = spec.schema_.get("required", []) if spec.partial_credit else []
 
-    async def grade(self, context: Context) -> Score:
+    async def grade(self, context: Context, trace: Trace) -> Score:
         text = self._input.render(context)
         try:
             value = jsontext.parse(text)

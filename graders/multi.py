@@ -23,6 +23,8 @@ from graders.outcome import Abstain, Failure, Note, Outcome, Score
 from graders.paths import Context, Path
 from graders.problems import explain, nested, sentence, spec_class
 from graders.registry import SINGLE_GRADERS
+from graders.services import Services
+from graders.trace import Trace
 
 #: Most graders in one `multi`.
 MAX_CHILDREN = 50
@@ -120,8 +122,8 @@ class Multi(Spec):
                 break
         return found
 
-    def build(self) -> Grader:
-        return _MultiGrader(self)
+    def build(self, services: Services) -> Grader:
+        return _MultiGrader(self, services)
 
 
 def _corners(names: list[str]) -> Iterator[dict[str, float]]:
@@ -133,11 +135,13 @@ def _corners(names: list[str]) -> Iterator[dict[str, float]]:
 
 
 class _MultiGrader(Grader):
-    def __init__(self, spec: Multi) -> None:
-        self._children = [(key, child, child.build()) for key, child in spec.graders.items()]
+    def __init__(self, spec: Multi, services: Services) -> None:
+        self._children = [
+            (key, child, child.build(services)) for key, child in spec.graders.items()
+        ]
         self._formula = Formula.parse(spec.calculate_output)
 
-    async def grade(self, context: Context) -> Outcome:
+    async def grade(self, context: Context, trace: Trace) -> Outcome:
         outcomes = await asyncio.gather(
             *(run(spec, grader, context, name=key) for key, spec, grader in self._children)
         )

@@ -12,6 +12,8 @@ from typing import Any
 
 from graders import jsontext
 from graders.errors import GradeError, TemplateError
+from graders.group import Group
+from graders.trace import Trace
 
 #: What `sample` holds; any other name after `sample.` is refused when the template is parsed.
 SAMPLE_FIELDS = ("output_text", "output_json", "output_tools", "choices")
@@ -111,10 +113,16 @@ def _unknown_sample_field(text: str, step: str | int) -> str:
 
 @dataclass
 class Context:
-    """What one grade may read: the sample, the item, and the sample's JSON parsed once."""
+    """What one grade may read: the sample, the item, and the sample's JSON parsed once.
+
+    `group` is where graders that compare the completions of one prompt meet; a completion that is
+    graded alone has none. `traces` gets one entry per grader that ran.
+    """
 
     sample: dict[str, Any]
     item: dict[str, Any]
+    group: Group | None = None
+    traces: list[Trace] = field(default_factory=list, init=False)
     _parsed: Any = field(default=..., init=False, repr=False)
 
     def value(self, path: Path) -> Any:

@@ -15,7 +15,9 @@ from typing import Any
 from graders import frames
 from graders.engine import Engine
 from graders.errors import WireError
+from graders.group import Group
 from graders.outcome import to_wire
+from graders.services import read_config
 
 #: Requests of one connection that are graded at the same time.
 MAX_IN_FLIGHT = 256
@@ -23,7 +25,7 @@ MAX_IN_FLIGHT = 256
 
 async def serve(spec: Mapping[str, Any], socket_path: Path) -> None:
     """Serve grades on a new Unix socket until standard input ends; raises `SpecError`."""
-    engine = Engine(spec)
+    engine = Engine(spec, read_config(os.environ))
     stopped = asyncio.Event()
     # The socket is for its owner only, wherever it lies.
     os.umask(0o077)
@@ -59,11 +61,14 @@ class Connections:
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Grade the requests of one connection until it ends or breaks the protocol."""
         slots = asyncio.Semaphore(MAX_IN_FLIGHT)
+        groups: dict[int, Group] = {}
         try:
             async with asyncio.TaskGroup() as grades:
                 while (request := await _read(reader)) is not None:
                     await slots.acquire()
-                    grades.create_task(self._answer(request, writer, slots))
+                    grades.create_task(
+                        self._answer(request, _group(request, groups), writer, slots)
+                    )
         except* WireError as errors:
             writer.write(frames.encode({"id": None, "error": str(errors.exceptions[0])}))
         except* ConnectionError:
@@ -72,11 +77,20 @@ class Connections:
             writer.close()
 
     async def _answer(
-        self, request: dict[str, Any], writer: asyncio.StreamWriter, slots: asyncio.Semaphore
+        self,
+        request: dict[str, Any],
+        group: Group | None,
+        writer: asyncio.StreamWriter,
+        slots: asyncio.Semaphore,
     ) -> None:
         number, sample, item = _fields(request)
-        outcome, latency_s = await self._engine.grade_timed(sample, item)
-        reply = {"id": number, "outcome": to_wire(outcome), "latency_s": latency_s}
+        graded = await self._engine.grade(sample, item, group=group)
+        reply = {
+            "id": number,
+            "outcome": to_wire(graded.outcome),
+            "latency_s": graded.latency_s,
+            "traces": [trace.wire() for trace in graded.traces],
+        }
         writer.write(frames.encode(reply))
         await writer.drain()
         # Only now: a client that reads no replies must not pile them up here.
@@ -95,6 +109,20 @@ async def _read(reader: asyncio.StreamReader) -> dict[str, Any] | None:
         return frames.decode(await reader.readexactly(frames.length(header)))
     except asyncio.IncompleteReadError as error:
         raise WireError("The connection ended inside a frame.") from error
+
+
+def _group(request: dict[str, Any], groups: dict[int, Group]) -> Group | None:
+    """The group that the request belongs to; forgotten here once all its members have come."""
+    match request.get("group"):
+        case None:
+            return None
+        case {"id": int(number), "size": int(size)} if size > 0:
+            group = groups.setdefault(number, Group(size))
+            group.arrived += 1
+            if group.arrived == group.size:
+                del groups[number]
+            return group
+    raise WireError("A request's 'group' needs an integer 'id' and a positive 'size'.")
 
 
 def _fields(request: dict[str, Any]) -> tuple[int, dict[str, Any], dict[str, Any]]:

@@ -18,7 +18,9 @@ from pydantic import BeforeValidator
 from graders.base import Grader, Spec
 from graders.outcome import Score
 from graders.paths import Context, Path
+from graders.services import Services
 from graders.template import Template, TemplateText, paths_of
+from graders.trace import Trace
 
 _HOLDS: dict[str, Callable[[str, str], bool]] = {
     "eq": lambda text, reference: text == reference,
@@ -45,7 +47,7 @@ class StringCheck(Spec):
     def paths(self) -> frozenset[Path]:
         return paths_of([self.input, self.reference])
 
-    def build(self) -> Grader:
+    def build(self, services: Services) -> Grader:
         return _StringCheckGrader(self)
 
 
@@ -58,7 +60,7 @@ class _StringCheckGrader(Grader):
         if spec.normalize:
             self._form = "NFC" if spec.normalize == "nfc" else "NFKC"
 
-    async def grade(self, context: Context) -> Score:
+    async def grade(self, context: Context, trace: Trace) -> Score:
         text, reference = self._input.render(context), self._reference.render(context)
         if self._form:
             text = unicodedata.normalize(self._form, text)

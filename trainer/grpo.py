@@ -93,7 +93,7 @@ def grpo_step(
     picked = batch_for_step(rows, step, hp.batch_size, seed)
     repeated = [row for row in picked for _ in range(hp.group_size)]
     draws = Sampling(hp.temperature, hp.max_completion_tokens, seed=_draw_seed(seed, step))
-    rollouts = collector.collect(repeated, draws)
+    rollouts = collector.collect(repeated, draws, group_size=hp.group_size)
     sampled = time.perf_counter()
     check_failures(rollouts, failure_share_limit)
     groups = [rollouts[i : i + hp.group_size] for i in range(0, len(rollouts), hp.group_size)]

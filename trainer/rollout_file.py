@@ -41,4 +41,5 @@ def _line(rollout: Rollout, advantage: float | None) -> dict[str, object]:
         "outcome": to_wire(rollout.outcome),
         "advantage": advantage,
         "grader_latency_s": rollout.latency_s,
+        "traces": [trace.wire() for trace in rollout.traces],
     }

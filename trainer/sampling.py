@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from graders.client import Reply
 from graders.outcome import Failure, Outcome, Score, to_wire
+from graders.trace import Trace
 from trainer.data import PromptRow
 from trainer.errors import GraderFailures
 from trainer.rollout.base import Completion, RolloutEngine, Sampling
@@ -13,12 +15,19 @@ from trainer.rollout.base import Completion, RolloutEngine, Sampling
 class Grader(Protocol):
     """A connection to the grader process."""
 
-    def submit(self, id: int, sample: dict[str, Any], item: dict[str, Any]) -> None:
-        """Ask for one completion's outcome."""
+    def submit(
+        self,
+        id: int,
+        sample: dict[str, Any],
+        item: dict[str, Any],
+        *,
+        group: tuple[int, int] | None = None,
+    ) -> None:
+        """Ask for one completion's outcome; ``group`` is its group's number and size."""
         ...
 
-    def receive(self) -> tuple[int, Outcome, float]:
-        """Wait for the next outcome: (id, outcome, latency in seconds)."""
+    def receive(self) -> Reply:
+        """Wait for the next outcome."""
         ...
 
 
@@ -31,6 +40,7 @@ class Rollout:
     text: str
     outcome: Outcome
     latency_s: float
+    traces: tuple[Trace, ...] = ()
 
     @property
     def score(self) -> float | None:
@@ -47,19 +57,26 @@ class Collector:
     tokenizer: Any
     progress: Callable[[int, int], None]
 
-    def collect(self, rows: list[PromptRow], sampling: Sampling) -> list[Rollout]:
-        """Sample one completion for each row given (repeat a row for a group); keep the order."""
+    def collect(
+        self, rows: list[PromptRow], sampling: Sampling, *, group_size: int = 1
+    ) -> list[Rollout]:
+        """Sample one completion for each row given; keep the order.
+
+        A group is a row repeated ``group_size`` times; graders that compare need it whole.
+        """
         sampled: dict[int, tuple[Completion, str]] = {}
         for index, completion in self.engine.generate([r.token_ids for r in rows], sampling):
             text = self.tokenizer.decode(completion.token_ids, skip_special_tokens=True)
             sampled[index] = (completion, text)
-            self.grader.submit(index, _sample(text, completion), rows[index].item)
+            group = (index // group_size, group_size) if group_size > 1 else None
+            sample = _sample(text, completion)
+            self.grader.submit(index, sample, rows[index].item, group=group)
             self.progress(len(sampled), len(rows))
-        graded: dict[int, tuple[Outcome, float]] = {}
+        graded: dict[int, Reply] = {}
         while len(graded) < len(rows):
-            index, outcome, latency_s = self.grader.receive()
-            graded[index] = (outcome, latency_s)
-        return [Rollout(row, *sampled[i], *graded[i]) for i, row in enumerate(rows)]
+            reply = self.grader.receive()
+            graded[reply.id] = reply
+        return [Rollout(row, *sampled[i], *graded[i][1:]) for i, row in enumerate(rows)]
 
 
 def check_failures(rollouts: list[Rollout], limit: float) -> None:

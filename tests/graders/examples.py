@@ -35,4 +35,4 @@ def json_schema(schema: Any, **changes: Any) -> dict[str, Any]:
 
 def grade(spec: Any, output_text: str, item: dict[str, Any] | None = None) -> Outcome:
     """Grade one completion."""
-    return asyncio.run(Engine(spec).grade({"output_text": output_text}, item or {}))
+    return asyncio.run(Engine(spec).grade({"output_text": output_text}, item or {})).outcome

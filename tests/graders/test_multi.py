@@ -10,6 +10,7 @@ from graders.base import Grader
 from graders.multi import MAX_CHILDREN
 from graders.paths import Context
 from graders.string_check import StringCheck
+from graders.trace import Trace
 from tests.graders.examples import grade, multi, string_check
 
 EXACT = string_check(name="any name")
@@ -47,10 +48,10 @@ def test_invalid_grade_of_the_whole() -> None:
 
 def test_an_abstaining_child_makes_the_whole_abstain(monkeypatch: pytest.MonkeyPatch) -> None:
     class Shy(Grader):
-        async def grade(self, _context: Context) -> Abstain:
+        async def grade(self, _context: Context, _trace: Trace) -> Abstain:
             return Abstain("no opinion")
 
-    monkeypatch.setattr(StringCheck, "build", lambda _spec: Shy())
+    monkeypatch.setattr(StringCheck, "build", lambda _spec, _services: Shy())
     assert grade(multi({"exact": EXACT}, "exact"), "x") == Abstain("exact: no opinion")
 
 
@@ -58,30 +59,30 @@ def test_children_are_graded_concurrently(monkeypatch: pytest.MonkeyPatch) -> No
     meeting = asyncio.Barrier(2)
 
     class Waiting(Grader):
-        async def grade(self, _context: Context) -> Score:
+        async def grade(self, _context: Context, _trace: Trace) -> Score:
             await meeting.wait()
             return Score(1.0)
 
-    monkeypatch.setattr(StringCheck, "build", lambda _spec: Waiting())
+    monkeypatch.setattr(StringCheck, "build", lambda _spec, _services: Waiting())
     engine = Engine(multi({"a": EXACT, "b": EXACT}, "a + b"))
 
     async def bounded() -> Any:
         return await asyncio.wait_for(engine.grade({}, {}), timeout=60)
 
-    assert asyncio.run(bounded()) == Score(2.0, {"a": 1.0, "b": 1.0})
+    assert asyncio.run(bounded()).outcome == Score(2.0, {"a": 1.0, "b": 1.0})
 
 
 def test_closing_closes_the_children(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
 
     class Closing(Grader):
-        async def grade(self, _context: Context) -> Score:
+        async def grade(self, _context: Context, _trace: Trace) -> Score:
             return Score(1.0)
 
         async def close(self) -> None:
             closed.append(self)
 
-    monkeypatch.setattr(StringCheck, "build", lambda _spec: Closing())
+    monkeypatch.setattr(StringCheck, "build", lambda _spec, _services: Closing())
     asyncio.run(Engine(multi({"a": EXACT, "b": EXACT}, "a + b")).close())
     assert len(closed) == 2
 

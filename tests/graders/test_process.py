@@ -28,6 +28,7 @@ from graders.engine import Engine
 from graders.paths import Context
 from graders.process import MAX_IN_FLIGHT, Connections
 from graders.string_check import StringCheck
+from graders.trace import Trace
 from tests.graders.examples import multi, string_check
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -153,7 +154,7 @@ def test_replies_stream_as_they_finish(tmp_path: Path, monkeypatch: pytest.Monke
     second_was_read = asyncio.Event()
 
     class Patient(Grader):
-        async def grade(self, context: Context) -> Score:
+        async def grade(self, context: Context, _trace: Trace) -> Score:
             if context.item["slow"]:
                 await second_was_read.wait()
             return Score(1.0)
@@ -176,7 +177,7 @@ def test_replies_stream_as_they_finish(tmp_path: Path, monkeypatch: pytest.Monke
         header = await asyncio.wait_for(reader.readexactly(frames.HEADER.size), timeout=60)
         return frames.decode(await reader.readexactly(frames.length(header)))
 
-    monkeypatch.setattr(StringCheck, "build", lambda _spec: Patient())
+    monkeypatch.setattr(StringCheck, "build", lambda _spec, _services: Patient())
     assert asyncio.run(talk()) == [2, 1]
 
 

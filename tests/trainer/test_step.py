@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from graders.client import Reply
 from graders.outcome import Failure, Outcome, Score
 from trainer import grpo
 from trainer.data import PromptRow, batch_for_step
@@ -62,13 +63,20 @@ class Scripted:
     def load_weights(self, policy: Policy) -> None:
         del policy
 
-    def submit(self, id: int, sample: dict[str, Any], item: dict[str, Any]) -> None:
-        del sample, item
+    def submit(
+        self,
+        id: int,
+        sample: dict[str, Any],
+        item: dict[str, Any],
+        *,
+        group: tuple[int, int] | None = None,
+    ) -> None:
+        del sample, item, group
         self.asked.append(id)
 
-    def receive(self) -> tuple[int, Outcome, float]:
+    def receive(self) -> Reply:
         index = self.asked.pop()
-        return index, self.outcomes[index], 0.0
+        return Reply(index, self.outcomes[index], 0.0)
 
 
 def _step(policy: Policy, scripted: Scripted, hp: Hyperparameters = HP) -> grpo.Step:
