@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 
 from api.auth import PrincipalDep
 from api.parts import PartsDep
-from core.clock import now
 from core.errors import JobNotFound, RftError
 from core.models import ApiKey, Checkpoint, File, Job
 
@@ -66,15 +65,10 @@ def get_job(fine_tuning_job_id: str, tenant: TenantDep) -> Job:
     return job
 
 
-def is_live(file: File) -> bool:
-    """Say whether a file is neither deleted nor past its expiry."""
-    return file.deleted_at is None and (file.expires_at is None or file.expires_at > now())
-
-
 def get_file(file_id: str, tenant: TenantDep) -> File:
     """Return the live file named in the path, or raise `NoSuchFile`."""
     file = tenant.find(File, file_id)
-    if file is None or not is_live(file):
+    if file is None or not file.live:
         raise NoSuchFile(file_id)
     return file
 

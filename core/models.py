@@ -88,6 +88,11 @@ class File(Base):
     expires_at: Mapped[int | None] = mapped_column(BigInteger)
     deleted_at: Mapped[int | None] = mapped_column(BigInteger)
 
+    @property
+    def live(self) -> bool:
+        """Whether the file is neither deleted nor past its expiry."""
+        return self.deleted_at is None and (self.expires_at is None or self.expires_at > now())
+
 
 class Job(Base):
     """A fine-tuning job: what the user asked for, where it stands, and who holds it.

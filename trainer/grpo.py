@@ -127,12 +127,10 @@ def _update(
         for group, group_advantage in zip(groups, advantages, strict=True)
     ]
     rows = [row for part in learning for row in _rows(part)]
-    packed = [
-        Group(row[0][0].row.token_ids, [r.completion.token_ids for r, _ in row]) for row in rows
-    ]
+    packed = [group for group, _ in rows]
     sums = _Sums()
     for indices in micro_batches(packed, TOKEN_BUDGET):
-        chosen = [pair for i in indices for pair in rows[i]]
+        chosen = [pair for i in indices for pair in rows[i][1]]
         sampler_logp, advantage, weight = _token_tensors(chosen, completions, hp, policy.device)
         part = [packed[i] for i in indices]
         logp, entropy = policy.logprobs(part, temperature=hp.temperature)
@@ -178,13 +176,16 @@ def _learning_part(
     ]
 
 
-def _rows(part: list[tuple[Rollout, float]]) -> Iterator[list[tuple[Rollout, float]]]:
+def _rows(
+    part: list[tuple[Rollout, float]],
+) -> Iterator[tuple[Group, list[tuple[Rollout, float]]]]:
+    """The rows that a group is spread over, each with what learns from it."""
     if not part:
         return
     group = Group(part[0][0].row.token_ids, [r.completion.token_ids for r, _ in part])
     pairs = iter(part)
     for row in split(group, TOKEN_BUDGET):
-        yield list(itertools.islice(pairs, len(row.completions)))
+        yield row, list(itertools.islice(pairs, len(row.completions)))
 
 
 def _token_tensors(

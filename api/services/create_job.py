@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from api.bodies import invalid
 from api.schemas.jobs import TOP_LEVEL, CreateJob
 from api.services.models import base_of, find_trained, way_out
-from api.tenant import Tenant, is_live
+from api.tenant import Tenant
 from core.errors import InvalidRequest, UnsupportedMethod
 from core.events import add_event
 from core.methods import Hyperparameters, Method, normalise, reinforcement_of
@@ -166,7 +166,7 @@ def _file(tenant: Tenant, file_id: str, param: str) -> File:
     name = param.removeprefix("method.reinforcement.")
     if file is None:
         way_out = "No such file in this project; upload it with purpose 'fine-tune'."
-    elif not is_live(file):
+    elif not file.live:
         way_out = "The file was deleted or has expired; upload it again."
     elif file.purpose != "fine-tune":
         way_out = f"Its purpose is '{file.purpose}'; upload it with purpose 'fine-tune'."

@@ -7,7 +7,6 @@ from typing import Any
 from sqlalchemy import select
 
 from core import manifest
-from core.clock import now
 from core.errors import ManifestMismatch, ManifestMissing, NotFound, ObjectMissing
 from core.fenced import FencedWriter
 from core.models import Checkpoint, File, Job
@@ -130,9 +129,7 @@ def fetch_file(context: Context, file_id: str, path: Path, *, param: str) -> Non
     """
     with context.sessions() as session:
         file = session.get(File, file_id)
-    if file is None or file.deleted_at is not None:
-        raise _gone(file_id, param)
-    if file.expires_at is not None and file.expires_at <= now():
+    if file is None or not file.live:
         raise _gone(file_id, param)
     try:
         context.store.get_file(file.object_key, path)
