@@ -37,7 +37,7 @@ METHOD: dict[str, Any] = {
         "learning_rate": 1.5e-4,
         "batch_size": 8,
         "group_size": 8,
-        "max_steps": 32,
+        "max_steps": 40,
         "max_completion_tokens": 56,
         "eval_interval": 8,
         "eval_samples": 64,
