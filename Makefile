@@ -15,6 +15,7 @@ MODEL_TESTS := tests/e2e tests/serving/test_vllm.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup ready packages project dashboard demo up test test-fast lint lock clean
+.PHONY: bench-graders
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -69,6 +70,9 @@ test: setup lint  ## every check and every test
 
 test-fast: setup  ## the tests that start no servers and train nothing
 	$(PYTEST) -n 2 --dist loadfile -m "not slow"
+
+bench-graders: setup  ## how fast graders are, each figure beside its floor
+	$(BIN)/python -m bench.graders
 
 lint: setup  ## style, types, import rules
 	$(BIN)/ruff check .

@@ -8,15 +8,14 @@ Each seed starts the whole service in a fresh folder. Results are merged by seed
 
 import argparse
 import json
-import os
-import platform
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+from bench.machine import ROOT, commit, machine
+
 RESULTS = ROOT / "bench" / "results" / "demo.json"
 
 
@@ -52,30 +51,6 @@ def keep(measured: dict[str, Any]) -> None:
     entries = sorted([*others, measured], key=lambda entry: entry["seed"])
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(entries, indent=1) + "\n")
-
-
-def machine() -> dict[str, Any]:
-    """What the numbers depend on."""
-    names = [
-        line.split(":", 1)[1].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
-    ]
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return {
-        "cpu": names[0] if names else platform.machine(),
-        "cores": os.cpu_count(),
-        "memory_gib": round(memory),
-        "python": platform.python_version(),
-    }
-
-
-def commit() -> str:
-    """The commit that is checked out, marked when the tree differs from it."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
 
 
 if __name__ == "__main__":

@@ -46,6 +46,31 @@ class Settings(BaseSettings):
     models_file: Path = Field(
         Path("models.toml"), description="File that lists the base models jobs may start from."
     )
+    judges_file: Path | None = Field(
+        None, description="File that lists the models graders may ask as judges."
+    )
+    outbound_hosts: str = Field(
+        "",
+        description="Hosts, as `name` or `name:port`, that graders may call though they are inside"
+        " the network.",
+    )
+    sandbox_python: str | None = Field(
+        None,
+        description="Python that runs python graders, with the packages they import; empty for this"
+        " one.",
+    )
+    sandbox_timeout_s: float = Field(
+        120.0, gt=0, le=3600, description="Seconds one call of a python grader may take."
+    )
+    sandbox_memory_mb: int = Field(
+        2048, ge=64, description="Memory of one call of a python grader, in MB."
+    )
+    sandbox_disk_mb: int = Field(
+        1024, ge=1, description="What one call of a python grader may have on disk, in MB."
+    )
+    sandbox_concurrency: int = Field(
+        0, ge=0, description="Calls of python graders at the same time; 0 for one per core."
+    )
     data_dir: Path = Field(
         Path(".rft"),
         description="Local folder for job directories, caches and the embedded servers' data.",
@@ -113,6 +138,13 @@ class Settings(BaseSettings):
         lt=1,
         description="Share of a GPU's memory for the sampler inside the trainer; the rest trains.",
     )
+
+    price_per_hour: float | None = Field(
+        None,
+        ge=0,
+        description="Price of one hour of a training worker, for the cost in dry-run reports.",
+    )
+    price_currency: str = Field("USD", min_length=1, description="Currency of that price.")
 
     # The messages name the form and not the value, which may hold a password.
     @field_validator("database_url")

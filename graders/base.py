@@ -5,8 +5,8 @@ A new grader is one file with a `Spec` subclass and a `Grader`, and one line in
 """
 
 import math
-import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,7 +21,17 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Grader(ABC):
-    """A built grader; it is used for many samples, concurrently."""
+    """A built grader; it is used for many samples, concurrently.
+
+    `concurrency` is how many samples it grades at a time, and `time_limit_s` how long one may
+    take; the time spent waiting for a turn, or for the other completions of a group, does not
+    count. A constructor may set both anew.
+    """
+
+    concurrency: int = 64
+    time_limit_s: float = 600.0
+    #: Whether these bounds apply at all; not to a grader that only runs others.
+    takes_turns: bool = True
 
     @abstractmethod
     async def grade(self, context: Context, trace: Trace) -> Outcome:
@@ -32,6 +42,21 @@ class Grader(ABC):
 
     async def close(self) -> None:  # noqa: B027 - most graders hold nothing open
         """Release what the grader holds open."""
+
+
+class PureGrader(Grader):
+    """A grader that only computes: it touches nothing outside and waits for nothing.
+
+    It is graded on the spot, without a task; one that turns out slow goes on in a thread (see
+    `running`). Inputs must be bounded so that a grade stays below a second.
+    """
+
+    @abstractmethod
+    def score(self, context: Context, trace: Trace) -> Outcome:
+        """Grade one sample, as `grade`; may run in another thread, but one call at a time."""
+
+    async def grade(self, context: Context, trace: Trace) -> Outcome:
+        return self.score(context, trace)
 
 
 class Spec(BaseModel):
@@ -65,6 +90,14 @@ class Spec(BaseModel):
             "not a score; set invalid_grade to score it."
         ]
 
+    def cacheable(self) -> bool:
+        """Whether the same variables always give the same score, at a cost worth saving.
+
+        The engine then keeps scores by the values of `paths()`, or by the whole sample and item
+        where the grader has no paths. A `PureGrader` needs none of this.
+        """
+        return False
+
     def build(self, services: Services) -> Grader:
         """Build the grader: templates and formulas are compiled here, once."""
         raise NotImplementedError
@@ -85,21 +118,17 @@ class Spec(BaseModel):
         return Failure(outcome.kind, outcome.detail, culprit, outcome.sub_scores)
 
 
-async def run(spec: Spec, grader: Grader, context: Context, *, name: str) -> Outcome:
-    """Grade one sample with a built grader; `name` is what its failures are reported under."""
-    trace = Trace(name, spec.type)
-    context.traces.append(trace)
-    started = time.perf_counter()
-    try:
-        outcome = await grader.grade(context, trace)
-    except GradeError as error:
-        outcome = Failure(error.kind, error.detail)
-    trace.latency_s = time.perf_counter() - started
-    return spec.settle(outcome, name)
+def given(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that were given: typed clients write the others as `null`."""
+    return {name: value for name, value in raw.items() if value is not None}
 
 
 def finite(value: float) -> float:
-    """Return the value, or fail the grade when it is NaN or infinite."""
-    if not math.isfinite(value):
-        raise GradeError("non_finite_reward", f"The score is {value}, not a finite number.")
-    return value
+    """Return the value as a float, or fail the grade when it is NaN, infinite or too large."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise GradeError("non_finite_reward", f"The score is {number}, not a finite number.")
+    return number

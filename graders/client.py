@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,8 +19,11 @@ from graders.errors import GraderProcessError
 from graders.outcome import Outcome, from_wire
 from graders.trace import Trace
 
-#: How long one grade may keep a caller waiting, in seconds.
-RECEIVE_TIMEOUT_S = 600.0
+#: How long a caller waits for the next reply, in seconds: longer than any grader may take. A
+#: process that died is noticed at once.
+RECEIVE_TIMEOUT_S = 7200.0
+#: Seconds between two calls of `GraderClient.waiting`.
+WAITING_S = 10.0
 #: How long a new grader process may take until it listens, in seconds.
 START_TIMEOUT_S = 60.0
 
@@ -35,7 +38,12 @@ class Reply(NamedTuple):
 
 
 class GraderClient:
-    """One connection to a grader process; not for use by several threads at once."""
+    """One connection to a grader process; not for use by several threads at once.
+
+    `waiting`, when it is set, is called every few seconds in which no reply comes.
+    """
+
+    waiting: Callable[[], None] | None = None
 
     def __init__(self, path: str | Path) -> None:
         """Connect to the socket at `path`; raises `GraderProcessError`."""
@@ -135,9 +143,12 @@ class GraderClient:
                     del self._received[:end]
                     return frames.decode(body)
             wait_s = max(0.0, deadline - time.monotonic())
-            if not select.select([self._socket], [], [], wait_s)[0]:
+            if select.select([self._socket], [], [], min(wait_s, WAITING_S))[0]:
+                self._take_in()
+            elif time.monotonic() >= deadline:
                 raise GraderProcessError(f"The grader gave no answer within {timeout_s:g} s.")
-            self._take_in()
+            elif self.waiting is not None:
+                self.waiting()
 
 
 @dataclass
@@ -160,11 +171,14 @@ def start_grader_process(
 ) -> GraderProcess:
     """Start a grader process and connect to it.
 
-    Writes `grader.json` and `grader.log` into `directory`. `env` replaces the environment.
+    Writes `grader.log` into `directory`. `env` replaces the environment.
     Raises `GraderProcessError` with the end of the log when the process does not come up.
     """
     directory = Path(directory).resolve()
     spec_path, log_path = directory / "grader.json", directory / "grader.log"
+    # The headers of an endpoint grader are secrets, and the trainer will read this folder: the file
+    # is gone once the process has read it.
+    spec_path.touch(mode=0o600)
     spec_path.write_text(json.dumps(spec), encoding="utf-8")
     # Not in `directory`: a Unix socket's path may hold 107 bytes only, job folders can be longer.
     socket_path = Path(tempfile.gettempdir()) / f"rft-grader-{secrets.token_hex(8)}.sock"
@@ -186,6 +200,8 @@ def start_grader_process(
         _end(process)
         socket_path.unlink(missing_ok=True)
         raise
+    finally:
+        spec_path.unlink()
 
 
 def _connected(

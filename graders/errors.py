@@ -12,6 +12,9 @@ GraderError
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+#: Problems of a refused grader that its message tells.
+_SHOWN_PROBLEMS = 20
+
 
 class GraderError(Exception):
     """Root of every error that this library raises on purpose."""
@@ -47,7 +50,9 @@ class SpecError(GraderError, ValueError):
         return self.problems[0].param
 
     def __str__(self) -> str:
-        return " ".join(str(problem) for problem in self.problems)
+        shown = " ".join(str(problem) for problem in self.problems[:_SHOWN_PROBLEMS])
+        more = len(self.problems) - _SHOWN_PROBLEMS
+        return f"{shown} There are {more:,} more problems." if more > 0 else shown
 
 
 class TemplateError(GraderError, ValueError):

@@ -4,6 +4,8 @@ Request: `{"id": int, "sample": {…}, "item": {…}, "group": {"id": int, "size
 Reply:   `{"id": int, "outcome": {…}, "latency_s": float, "traces": […]}`, in the order in which
          grading ends
 Refusal: `{"id": null, "error": "sentence"}`, after which the connection is closed
+
+The end of the requests ends the connection: what is not graded by then is dropped.
 """
 
 import json

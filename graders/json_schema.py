@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from graders import jsontext
-from graders.base import Grader, Spec
+from graders.base import Grader, PureGrader, Spec
 from graders.errors import GradeError, SpecError, SpecProblem
 from graders.outcome import Score
 from graders.paths import Context, Path
 from graders.problems import sentence
-from graders.schema_rules import SchemaError, check_schema
+from graders.schema_rules import SchemaError, check_schema, ignored_keywords
 from graders.schemas import MAX_STEPS, BudgetSpent, Schema
 from graders.services import Services
 from graders.template import Template, TemplateText, paths_of
@@ -52,24 +52,32 @@ class JsonSchema(Spec):
     def paths(self) -> frozenset[Path]:
         return paths_of([self.input])
 
+    def warnings(self, *, covered: bool = False) -> list[str]:
+        """Keywords are among them that the schema's author may take for rules."""
+        found = super().warnings(covered=covered)
+        if ignored := ignored_keywords(self.schema_):
+            names = ", ".join(ignored)
+            found.append(f"{self.name} has keywords in its schema which say nothing here: {names}.")
+        return found
+
     def build(self, services: Services) -> Grader:
         return _JsonSchemaGrader(self)
 
 
-class _JsonSchemaGrader(Grader):
+class _JsonSchemaGrader(PureGrader):
     def __init__(self, spec: JsonSchema) -> None:
         self._input = Template.parse(spec.input)
-        self._schema = Schema(spec.schema_)
+        self._schema = Schema(spec.schema_, checked=True)
         self._required: list[str] = spec.schema_.get("required", []) if spec.partial_credit else []
 
-    async def grade(self, context: Context, trace: Trace) -> Score:
+    def score(self, context: Context, trace: Trace) -> Score:
         text = self._input.render(context)
         try:
             value = jsontext.parse(text)
         except jsontext.JsonTextError:
             return Score(0.0)
         try:
-            return Score(self._score(value, chars=len(text)))
+            return Score(self._share(value, chars=len(text)))
         except BudgetSpent as error:
             detail = f"Checking the schema took more than {MAX_STEPS:,} steps."
             raise GradeError("other_error", detail) from error
@@ -77,7 +85,7 @@ class _JsonSchemaGrader(Grader):
             detail = "Schema and completion are nested too deeply to check."
             raise GradeError("other_error", detail) from error
 
-    def _score(self, value: Any, *, chars: int) -> float:
+    def _share(self, value: Any, *, chars: int) -> float:
         if self._schema.accepts(value, chars=chars):
             return 1.0
         if not self._required or not isinstance(value, dict):

@@ -16,13 +16,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 
-from graders.base import Grader, Spec, run
+from graders.base import Grader, PureGrader, Spec, given
 from graders.errors import FormulaError, SpecError, SpecProblem
 from graders.formula import Formula
 from graders.outcome import Abstain, Failure, Note, Outcome, Score
 from graders.paths import Context, Path
 from graders.problems import explain, nested, sentence, spec_class
 from graders.registry import SINGLE_GRADERS
+from graders.running import Runner
 from graders.services import Services
 from graders.trace import Trace
 
@@ -77,7 +78,7 @@ def _child(key: str, raw: Any) -> Spec:
         raise SpecError([SpecProblem(param, f"{_SHAPE}; '{key}' is not a grader.")])
     found = spec_class(raw, SINGLE_GRADERS, param=param)
     try:
-        return found.model_validate(raw)
+        return found.model_validate(given(raw))
     except ValidationError as error:
         raise SpecError(nested(SpecError(explain(error, found)), param)) from error
 
@@ -123,7 +124,9 @@ class Multi(Spec):
         return found
 
     def build(self, services: Services) -> Grader:
-        return _MultiGrader(self, services)
+        children = [Runner(child, services, key) for key, child in self.graders.items()]
+        parts = _Parts(self, children)
+        return _PureMulti(parts) if all(c.pure for c in children) else _MultiGrader(parts)
 
 
 def _corners(names: list[str]) -> Iterator[dict[str, float]]:
@@ -134,19 +137,15 @@ def _corners(names: list[str]) -> Iterator[dict[str, float]]:
     return (dict(zip(names, mix, strict=True)) for mix in mixes)
 
 
-class _MultiGrader(Grader):
-    def __init__(self, spec: Multi, services: Services) -> None:
-        self._children = [
-            (key, child, child.build(services)) for key, child in spec.graders.items()
-        ]
+class _Parts:
+    """The children of a multi grader, and what their outcomes come to."""
+
+    def __init__(self, spec: Multi, children: list[Runner]) -> None:
+        self.children = children
         self._formula = Formula.parse(spec.calculate_output)
 
-    async def grade(self, context: Context, trace: Trace) -> Outcome:
-        outcomes = await asyncio.gather(
-            *(run(spec, grader, context, name=key) for key, spec, grader in self._children)
-        )
-        keys = [key for key, _, _ in self._children]
-        by_key = dict(zip(keys, outcomes, strict=True))
+    def combine(self, outcomes: list[Outcome]) -> Outcome:
+        by_key = {child.name: o for child, o in zip(self.children, outcomes, strict=True)}
         scores = {key: o.value for key, o in by_key.items() if isinstance(o, Score)}
         for outcome in outcomes:
             if isinstance(outcome, Failure):
@@ -163,6 +162,32 @@ class _MultiGrader(Grader):
         except FormulaError as error:
             return Failure("formula_runtime", f"calculate_output: {error}.", None, scores)
 
+
+class _PureMulti(PureGrader):
+    """A multi grader whose children only compute: so does the whole."""
+
+    def __init__(self, parts: _Parts) -> None:
+        self._parts = parts
+
+    def score(self, context: Context, trace: Trace) -> Outcome:
+        return self._parts.combine([child.score(context) for child in self._parts.children])
+
+
+class _MultiGrader(Grader):
+    #: Every child has bounds of its own: one that is slow must not hold the turn of the others.
+    takes_turns = False
+
+    def __init__(self, parts: _Parts) -> None:
+        self._parts = parts
+
+    async def grade(self, context: Context, trace: Trace) -> Outcome:
+        children = self._parts.children
+        done = {child: child.score(context) for child in children if child.instant}
+        waiting = [child for child in children if child not in done]
+        outcomes = await asyncio.gather(*(child.run(context) for child in waiting))
+        done |= zip(waiting, outcomes, strict=True)
+        return self._parts.combine([done[child] for child in children])
+
     async def close(self) -> None:
-        for _, _, grader in self._children:
-            await grader.close()
+        for child in self._parts.children:
+            await child.close()

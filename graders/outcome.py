@@ -38,6 +38,9 @@ KINDS: dict[str, FailureKind] = {
     "invalid_variable_error": FailureKind(
         "data", "invalid_variable_error", "an `item.` variable is not in this row"
     ),
+    "invalid_reference_error": FailureKind(
+        "data", "invalid_variable_error", "the reference of this row is not what the grader needs"
+    ),
     "formula_parse_error": FailureKind(
         "grader", "formula_parse_error", "`calculate_output` cannot be read"
     ),
@@ -46,8 +49,16 @@ KINDS: dict[str, FailureKind] = {
     ),
     "non_finite_reward": FailureKind("grader", "other_error", "the score is NaN or infinite"),
     "other_error": FailureKind("grader", "other_error", "the grader met one of its limits"),
+    "internal_error": FailureKind(
+        "infrastructure", "other_error", "the grader broke, a bug of ours; its log says where"
+    ),
     "python_grader_runtime_error": FailureKind(
         "grader", "python_grader_runtime_error", "the code of a python grader raised"
+    ),
+    "python_grader_timeout": FailureKind(
+        "grader",
+        "unresponsive_reward_error",
+        "the code of a python grader took longer than it may",
     ),
     "python_grader_server_error": FailureKind(
         "infrastructure", "python_grader_server_error", "the sandbox could not run the code"
@@ -60,6 +71,12 @@ KINDS: dict[str, FailureKind] = {
     ),
     "model_grader_server_error": FailureKind(
         "infrastructure", "model_grader_server_error", "the judge could not be reached"
+    ),
+    "endpoint_server_error": FailureKind(
+        "infrastructure", "other_error", "the endpoint could not be reached"
+    ),
+    "endpoint_reply_error": FailureKind(
+        "grader", "other_error", "the endpoint's reply has no usable score"
     ),
     "unresponsive_reward_error": FailureKind(
         "infrastructure", "unresponsive_reward_error", "the grader gave no answer in time"

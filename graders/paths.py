@@ -1,11 +1,14 @@
 """Variables such as `item.answer` or `sample.choices[0].message`, and looking them up.
 
 A variable starts with a namespace, `item` or `sample`, and goes on with `.name`, `[0]` or
-`["any key"]`. `sample.output_json` is parsed from `sample.output_text` when it is first read.
+`["any key"]`, whose key is a JSON string. `sample.output_json` is parsed from `sample.output_text`
+when it is first read.
 """
 
+import itertools
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -20,19 +23,27 @@ SAMPLE_FIELDS = ("output_text", "output_json", "output_tools", "choices")
 
 _NAMESPACES = ("item", "sample")
 _STEP = re.compile(
-    r"""\.(?P<name>[^\W\d][\w-]*) | \[(?P<index>\d{1,9})\] | \["(?P<key>[^"\]]+)"\]"""
-    r"""| \['(?P<quoted>[^'\]]+)'\]""",
-    re.VERBOSE,
+    r"""\.(?P<name>[^\W\d][\w-]*) | \[(?P<index>0|[1-9][0-9]{0,8})\]"""
+    r""" | \[(?P<key>"(?:[^"\\]|\\.)*")\] | \['(?P<quoted>[^'\\]*)'\]""",
+    re.VERBOSE | re.DOTALL,
 )
 _PLAIN = re.compile(r"[^\W\d][\w-]*")
 
+#: Fields of a row that are looked through for one like a missing one, and the longest of them.
+_MOST_FIELDS, _LONGEST_FIELD = 200, 100
+
 
 class Absent(LookupError):
-    """The variable is not there; `suggestion` is a close one that is, if any."""
+    """The variable is not there: its step at `position` was looked for in `value`, in vain."""
 
-    def __init__(self, suggestion: "Path | None") -> None:
-        self.suggestion = suggestion
-        super().__init__(suggestion)
+    def __init__(self, path: "Path", position: int, value: Any) -> None:
+        self._path, self._position, self._value = path, position, value
+        super().__init__(path)
+
+    @property
+    def suggestion(self) -> "Path | None":
+        """The nearest variable that is there, if any is near."""
+        return self._path.nearest(self._position, self._value)
 
 
 @dataclass(frozen=True)
@@ -72,17 +83,27 @@ class Path:
             elif isinstance(value, list) and step < len(value):
                 value = value[step]
                 continue
-            raise Absent(self._suggest(position, value))
+            raise Absent(self, position, value)
         return value
 
-    def _suggest(self, position: int, value: Any) -> "Path | None":
+    def nearest(self, position: int, value: Any) -> "Path | None":
+        """This variable with a field of `value` in place of its step at `position`."""
         step = self.steps[position]
         if not isinstance(step, str) or not isinstance(value, dict):
             return None
-        near = get_close_matches(step, [key for key in value if isinstance(key, str)], n=1)
-        if not near:
+        if len(step) > _LONGEST_FIELD:
             return None
-        return Path(self.namespace, (*self.steps[:position], near[0], *self.steps[position + 1 :]))
+        fields = itertools.islice(value, _MOST_FIELDS)
+        near = _nearest(step, [f for f in fields if isinstance(f, str)])
+        if near is None:
+            return None
+        return Path(self.namespace, (*self.steps[:position], near, *self.steps[position + 1 :]))
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    folded = {one.casefold(): one for one in known if one and len(one) <= _LONGEST_FIELD}
+    near = get_close_matches(name.casefold(), folded, n=1)
+    return folded[near[0]] if near else None
 
 
 def _steps(text: str, start: int) -> Iterator[str | int]:
@@ -94,34 +115,48 @@ def _steps(text: str, start: int) -> Iterator[str | int]:
                 f"variable {text!r} cannot be read after {text[:at]!r}; "
                 'steps are .name, [0] or ["any key"]'
             )
-        index = match["index"]
-        yield int(index) if index else match["name"] or match["key"] or match["quoted"]
+        if match["index"]:
+            yield int(match["index"])
+        elif match["key"]:
+            yield _key(match["key"], text)
+        else:
+            yield match["name"] or match["quoted"] or ""
         at = match.end()
+
+
+def _key(quoted: str, text: str) -> str:
+    try:
+        key: str = jsontext.parse(quoted)
+    except jsontext.JsonTextError as error:
+        raise TemplateError(f"key {quoted} in variable {text!r} is no JSON string") from error
+    return key
 
 
 def _written(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    return f".{step}" if _PLAIN.fullmatch(step) else f'["{step}"]'
+    return f".{step}" if _PLAIN.fullmatch(step) else f"[{json.dumps(step, ensure_ascii=False)}]"
 
 
 def _unknown_sample_field(text: str, step: str | int) -> str:
-    near = get_close_matches(str(step), SAMPLE_FIELDS, n=1)
-    hint = f"did you mean sample.{near[0]}?" if near else f"known: {', '.join(SAMPLE_FIELDS)}"
+    near = _nearest(str(step), SAMPLE_FIELDS)
+    hint = f"did you mean sample.{near}?" if near else f"known: {', '.join(SAMPLE_FIELDS)}"
     return f"variable {text!r} is not part of a sample; {hint}"
 
 
-@dataclass
+@dataclass(slots=True, eq=False)
 class Context:
     """What one grade may read: the sample, the item, and the sample's JSON parsed once.
 
     `group` is where graders that compare the completions of one prompt meet; a completion that is
-    graded alone has none. `traces` gets one entry per grader that ran.
+    graded alone has none. `on_wait` is called when the grade waits there for the others. `traces`
+    gets one entry per grader that ran.
     """
 
     sample: dict[str, Any]
     item: dict[str, Any]
     group: Group | None = None
+    on_wait: Callable[[], None] | None = None
     traces: list[Trace] = field(default_factory=list, init=False)
     _parsed: Any = field(default=..., init=False, repr=False)
 
@@ -143,6 +178,9 @@ class Context:
             return self.sample["output_json"]
         if self._parsed is ...:
             text = self.value(Path("sample", ("output_text",)))
+            if not isinstance(text, str):
+                detail = "The completion is not pure JSON: it is no text."
+                raise GradeError("sample_parse_error", detail)
             try:
                 self._parsed = jsontext.parse(text)
             except jsontext.JsonTextError as error:

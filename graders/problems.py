@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from graders.base import Spec
@@ -25,7 +25,7 @@ def spec_class(raw: Any, known: Mapping[str, type[Spec]], *, param: str = "") ->
     return found
 
 
-def explain(error: ValidationError, spec: type[Spec]) -> list[SpecProblem]:
+def explain(error: ValidationError, spec: type[BaseModel]) -> list[SpecProblem]:
     """Every problem of one grader, its children's included."""
     problems: list[SpecProblem] = []
     for details in error.errors(include_url=False):
@@ -42,7 +42,7 @@ def nested(problems: SpecError, prefix: str) -> list[SpecProblem]:
     return [SpecProblem(_joined(prefix, p.param), p.message, p.code) for p in problems.problems]
 
 
-def _problem(details: ErrorDetails, spec: type[Spec]) -> SpecProblem:
+def _problem(details: ErrorDetails, spec: type[BaseModel]) -> SpecProblem:
     param = ".".join(str(part) for part in details["loc"])
     match details["type"], details.get("ctx", {}).get("error"):
         case _, TemplateError() as cause:
@@ -57,7 +57,7 @@ def _problem(details: ErrorDetails, spec: type[Spec]) -> SpecProblem:
     return SpecProblem(param, sentence(details["msg"]))
 
 
-def _unknown_field(name: str, spec: type[Spec]) -> str:
+def _unknown_field(name: str, spec: type[BaseModel]) -> str:
     known = [field.alias or key for key, field in spec.model_fields.items()]
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"known fields: {', '.join(known)}."

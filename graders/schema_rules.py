@@ -4,20 +4,29 @@ Only references into the document itself are followed (`#` and `#/…`); a chain
 combinations that applies to one and the same value must end.
 """
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
 import jsonschema
-from jsonschema import FormatChecker
+from jsonschema import validators
+from jsonschema.protocols import Validator
+from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+from referencing import Registry
 from referencing.jsonschema import specification_with
 
 from graders import jsontext
 from graders.formats import FORMATS
 from graders.patterns import Pattern, PatternError
+from graders.schema_keywords import unique_items
 
 #: Largest schema, in characters of JSON.
 MAX_CHARS = 65_536
+#: Most subschemas, the schema itself included.
+MAX_SUBSCHEMAS = 1_000
+#: Instructions of all patterns together; compiling takes up to 5 µs for each.
+MAX_PATTERN_SIZE = 30_000
 #: Longest chain of references and combinations that apply to one and the same value.
 MAX_CHAIN = 30
 
@@ -42,47 +51,92 @@ class SchemaError(ValueError):
     """The schema is refused; the message says why, without a final full stop."""
 
 
-def _dialect(document: Mapping[str, Any]) -> str:
+def dialect_of(document: Mapping[str, Any]) -> str:
+    """The key of `DIALECTS` that `$schema` names; raises `SchemaError`."""
     given = document.get("$schema", LATEST)
-    dialect = given.rstrip("#") if isinstance(given, str) else given
+    dialect = given.rstrip("#") if isinstance(given, str) else ""
     if dialect not in DIALECTS:
         raise SchemaError(f"$schema {given!r} is not known; known: {', '.join(DIALECTS)}")
-    return str(dialect)
+    return dialect
 
 
 def check_schema(document: Mapping[str, Any]) -> str:
     """Check a schema and return its dialect, a key of `DIALECTS`; raises `SchemaError`."""
-    dialect = _dialect(document)
+    dialect = dialect_of(document)
     size = len(jsontext.dumps(document))
     if size > MAX_CHARS:
         raise SchemaError(f"a schema may hold {MAX_CHARS:,} characters, not {size:,}")
+    nodes = _nodes(document, dialect)
     try:
-        # Without formats: "regex" would ask Python's engine, and ours is another one.
-        DIALECTS[dialect].check_schema(document, format_checker=FormatChecker(formats=()))
-    except jsonschema.SchemaError as error:
-        raise SchemaError(f"{error.json_path}: {_short(error.message)}") from error
+        error = next(_metaschema(dialect).iter_errors(document), None)
     except RecursionError as error:
         raise SchemaError("the schema is nested too deeply") from error
-    nodes = _nodes(document, dialect)
+    if error is not None:
+        raise SchemaError(f"{error.json_path}: {_short(error.message)}")
     for node in nodes.values():
         _check_node(node, is_root=node is document)
         if "$ref" in node:
             _check_reference(document, node["$ref"], nodes)
+    _check_patterns(list(nodes.values()))
     _check_chains(document, list(nodes.values()))
     return dialect
 
 
+def ignored_keywords(document: Mapping[str, Any]) -> list[str]:
+    """The keywords of a checked schema that its dialect does not have, but for `x-…`."""
+    dialect = dialect_of(document)
+    used = {keyword for node in _nodes(document, dialect).values() for keyword in node}
+    return sorted(k for k in used - _keywords(dialect) if not k.startswith("x-"))
+
+
+@functools.cache
+def _keywords(dialect: str) -> frozenset[str]:
+    """What the dialect's metaschema, and the vocabularies next to it, have a rule for."""
+    folder = dialect.removesuffix("schema")
+    documents = (REGISTRY.contents(uri) for uri in REGISTRY if uri.startswith(folder))
+    return frozenset(name for each in documents for name in each.get("properties", ()))
+
+
+@functools.cache
+def _metaschema(dialect: str) -> Validator:
+    """What checks a schema as such: the library's validator, which takes long for long lists.
+
+    No formats are checked: "regex" would ask Python's engine, and ours is another one.
+    """
+    specification = specification_with(dialect)
+
+    def unnamed(contents: Any) -> Any:
+        # The library would go on with its own validator for whatever names its dialect.
+        return {key: value for key, value in contents.items() if key != "$schema"}
+
+    registry: Registry[Any] = Registry().with_resources(
+        (uri, specification.create_resource(unnamed(REGISTRY.contents(uri)))) for uri in REGISTRY
+    )
+    validator = validators.extend(DIALECTS[dialect], {"uniqueItems": unique_items})  # type: ignore[no-untyped-call]
+    checker: Validator = validator(unnamed(DIALECTS[dialect].META_SCHEMA), registry=registry)
+    return checker
+
+
 def _nodes(document: Mapping[str, Any], dialect: str) -> dict[int, Mapping[str, Any]]:
-    """Every subschema by its identity."""
+    """Every subschema by its identity, but for `true` and `false`; raises `SchemaError`."""
     specification = specification_with(dialect)
     nodes: dict[int, Mapping[str, Any]] = {}
+    booleans = 0
     waiting: list[Any] = [document]
     while waiting:
         node = waiting.pop()
+        booleans += isinstance(node, bool)
         if not isinstance(node, Mapping) or id(node) in nodes:
             continue
         nodes[id(node)] = node
-        waiting.extend(specification.subresources_of(node))
+        for keyword, value in node.items():
+            try:
+                waiting.extend(specification.subresources_of({keyword: value}))
+            except (AttributeError, TypeError):
+                # Not the list or the object that it has to be; the metaschema will say so.
+                continue
+    if (count := len(nodes) + booleans) > MAX_SUBSCHEMAS:
+        raise SchemaError(f"a schema may hold {MAX_SUBSCHEMAS:,} subschemas, not {count:,}")
     return nodes
 
 
@@ -90,15 +144,22 @@ def _check_node(node: Mapping[str, Any], *, is_root: bool) -> None:
     for keyword, instead in _REFUSED.items():
         if keyword in node:
             raise SchemaError(f"the keyword {keyword} is not available; {instead}")
-    if "$id" in node and not is_root:
-        raise SchemaError("the keyword $id is allowed at the root only")
+    for keyword in ("$id", "$schema"):
+        if keyword in node and not is_root:
+            raise SchemaError(f"the keyword {keyword} is allowed at the root only")
     if "format" in node and node["format"] not in FORMATS:
         raise SchemaError(f"format {node['format']!r} is not known; known: {', '.join(FORMATS)}")
-    if "pattern" in node:
+
+
+def _check_patterns(nodes: list[Mapping[str, Any]]) -> None:
+    size = 0
+    for text in {node["pattern"] for node in nodes if "pattern" in node}:
         try:
-            Pattern(node["pattern"])
+            size += Pattern(text).size
         except PatternError as error:
             raise SchemaError(str(error)) from error
+        if size > MAX_PATTERN_SIZE:
+            raise SchemaError("the patterns of the schema are too large together")
 
 
 def _check_reference(
@@ -158,8 +219,10 @@ def _same_value_parts(document: Mapping[str, Any], node: Mapping[str, Any]) -> I
         branches = node.get(keyword)
         yield from branches if isinstance(branches, list) else ()
     yield from (node[keyword] for keyword in _SAME_VALUE if keyword in node)
-    dependent = node.get("dependentSchemas")
-    yield from dependent.values() if isinstance(dependent, Mapping) else ()
+    # Draft 7 has "dependencies", whose values may also be lists of names.
+    for keyword in ("dependentSchemas", "dependencies"):
+        dependent = node.get(keyword)
+        yield from dependent.values() if isinstance(dependent, Mapping) else ()
 
 
 def _short(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from pydantic import ValidationError
 
 from graders import jsontext
-from graders.base import Spec
+from graders.base import Spec, given
 from graders.errors import SpecError, SpecProblem
 from graders.multi import Multi
 from graders.paths import Absent, Path
@@ -43,7 +43,7 @@ def parse_grader(raw: Any) -> GraderSpec:
     plain = _plain(raw)
     found = spec_class(plain, GRADERS)
     try:
-        return found.model_validate(plain)
+        return found.model_validate(given(plain))
     except ValidationError as error:
         raise SpecError(explain(error, found)) from error
 

@@ -4,6 +4,7 @@ Every variable is replaced once; what it inserts is never read as a template aga
 inserted as it is, any other value as compact JSON (`true`, `null`, `[1,2]`).
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -21,6 +22,11 @@ MAX_VARIABLES = 256
 #: Longest text that a template may render to, in characters.
 MAX_RENDERED_CHARS = 4_000_000
 
+#: What the search for the end of a variable stops at; braces inside a quoted key are none.
+_KEY_OR_BRACES = re.compile(
+    r"""\["(?:[^"\\]|\\.)*"\] | \['[^']*'\] | (?P<end>\}\}) | \{\{""", re.VERBOSE | re.DOTALL
+)
+
 
 @dataclass(frozen=True)
 class Template:
@@ -33,23 +39,22 @@ class Template:
         """Read a template; raises `TemplateError` with the column (from 1) of the braces."""
         if len(text) > MAX_CHARS:
             raise TemplateError(f"a template may hold {MAX_CHARS:,} characters, not {len(text):,}")
-        head, *rest = text.split("{{")
-        parts: list[str | Path] = [head] if head else []
-        column = len(head) + 1
-        for chunk in rest:
-            variable, closed, literal = chunk.partition("}}")
-            if not closed:
-                raise TemplateError(f"'{{{{' at column {column} is never closed by '}}}}'")
+        parts: list[str | Path] = []
+        at = 0
+        while (braces := text.find("{{", at)) >= 0:
+            if len(parts) >= 2 * MAX_VARIABLES:
+                raise TemplateError(f"a template may hold {MAX_VARIABLES} variables, not more")
+            parts.append(text[at:braces])
+            end = _end_of_variable(text, braces + len("{{"))
+            if end is None:
+                raise TemplateError(f"'{{{{' at column {braces + 1} is never closed by '}}}}'")
             try:
-                parts.append(Path.parse(variable.strip()))
+                parts.append(Path.parse(text[braces + len("{{") : end].strip()))
             except TemplateError as error:
-                raise TemplateError(f"{error} (column {column})") from error
-            if literal:
-                parts.append(literal)
-            column += len("{{") + len(chunk)
-        if len(rest) > MAX_VARIABLES:
-            raise TemplateError(f"a template may hold {MAX_VARIABLES} variables, not {len(rest)}")
-        return cls(tuple(parts))
+                raise TemplateError(f"{error} (column {braces + 1})") from error
+            at = end + len("}}")
+        parts.append(text[at:])
+        return cls(tuple(part for part in parts if part))
 
     @property
     def paths(self) -> frozenset[Path]:
@@ -68,6 +73,16 @@ class Template:
                 raise GradeError("other_error", detail)
             pieces.append(piece)
         return "".join(pieces)
+
+
+def _end_of_variable(text: str, start: int) -> int | None:
+    """Where the closing braces are; `None` when others open before, or none close."""
+    for match in _KEY_OR_BRACES.finditer(text, start):
+        if match["end"]:
+            return match.start()
+        if match.group() == "{{":
+            return None
+    return None
 
 
 def _text(context: Context, path: Path) -> str:

@@ -1,6 +1,6 @@
 """What one grader did for one sample, besides its outcome: for the viewer and for the bill."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 #: Longest text that a trace keeps, in characters; `output` ends with a mark where it was cut.
@@ -21,13 +21,17 @@ class Usage:
         return self.prompt_tokens + self.completion_tokens
 
 
-@dataclass
+@dataclass(slots=True)
 class Trace:
     """One grader's run on one sample.
 
     `grader` is the name that outcomes are reported under (the key of a child in a `multi`).
+    `latency_s` counts the seconds of work, not those of waiting for a turn or for a group.
     `output` is what the viewer shows: the raw reply of a judge, what python code printed.
     `attempts` counts requests, the retried ones included; `cached` means that none was needed.
+    `score`, `failure` (a kind) and `detail` say how it ended; both stand where `invalid_grade`
+    or a range policy turned a failure into a score, and neither where the grader abstained.
+    `agreement`, from -1 to 1, says how alike the votes of a judge were that was asked repeatedly.
     """
 
     grader: str
@@ -38,6 +42,10 @@ class Trace:
     output: str | None = None
     attempts: int = 1
     cached: bool = False
+    score: float | None = None
+    failure: str | None = None
+    detail: str | None = None
+    agreement: float | None = None
 
     def keep(self, text: str) -> None:
         """Set `output`, cut to what a trace may hold."""
@@ -46,10 +54,16 @@ class Trace:
 
     def wire(self) -> dict[str, Any]:
         """The trace as a plain JSON object."""
-        return asdict(self)
+        data = {name: getattr(self, name) for name in _FIELDS}
+        if self.usage is not None:
+            data["usage"] = dict(vars(self.usage))
+        return data
 
     @classmethod
     def from_wire(cls, data: dict[str, Any]) -> "Trace":
         """Read back what `wire` wrote."""
         usage = data["usage"]
         return cls(**{**data, "usage": Usage(**usage) if usage else None})
+
+
+_FIELDS = tuple(field.name for field in fields(Trace))

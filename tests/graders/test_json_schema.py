@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graders import Failure, Score, SpecError, parse_grader, schemas
+from graders import Failure, Score, SpecError, parse_grader, schemas, warnings
 from tests.graders.examples import grade, json_schema
 from tests.properties import json_values, property_test
 
@@ -84,6 +84,7 @@ def test_invalid_grade_scores_an_unreadable_sample_but_not_a_bad_row() -> None:
         ({"pattern": "(?=a)"}, "not RE2"),
         ({"pattern": "(a)\\1"}, "not RE2"),
         ({"pattern": "a" * 2_001}, "may hold 2,000 characters"),
+        ({"pattern": "x{0,1000}" * 200}, "too large"),
         ({"format": "phone"}, "known: date, time, date-time"),
         ({"$schema": "http://json-schema.org/draft-04/schema#"}, "is not known"),
         ({"$schema": 7}, "is not known"),
@@ -91,12 +92,43 @@ def test_invalid_grade_scores_an_unreadable_sample_but_not_a_bad_row() -> None:
         ({"allOf": [{"anyOf": [{"$ref": "#"}]}]}, "loop"),
         ({"properties": {"a": {"not": {"$ref": "#/properties/a"}}}}, "loop"),
         ({"enum": ["x" * 66_000]}, "may hold 65,536 characters"),
+        ({"allOf": [{}] * 1_000}, "may hold 1,000 subschemas, not 1,001"),
+        ({"anyOf": [True] * 10_000}, "may hold 1,000 subschemas, not 10,001"),
     ],
 )
 def test_refused_schema(schema: Any, reason: str) -> None:
     with pytest.raises(SpecError, match=reason) as caught:
         parse_grader(json_schema(schema))
     assert (caught.value.code, caught.value.param) == ("invalid_schema", "schema")
+
+
+@pytest.mark.parametrize(
+    ("schema", "ignored"),
+    [
+        ({"strict": True, "name": "o", "schema": {"type": "object"}}, "name, schema, strict"),
+        ({"type": "object", "requird": ["a"]}, "requird"),
+        ({"properties": {"a": {"type": "string", "nullable": True}}}, "nullable"),
+        ({"additionalItems": False}, "additionalItems"),
+        ({"$schema": "http://json-schema.org/draft-07/schema#", "minContains": 1}, "minContains"),
+    ],
+)
+def test_keywords_that_say_nothing_are_warned_about(schema: Any, ignored: str) -> None:
+    [warning] = warnings(parse_grader(json_schema(schema)))
+    assert f"which say nothing here: {ignored}." in warning
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$comment": "x", "title": "x", "default": 1, "examples": [{"foo": 1}], "x-ours": 1},
+        {"if": {}, "then": {}, "else": {}, "contains": {}, "minContains": 1, "$defs": {"foo": {}}},
+        {"properties": {"foo": {"const": {"bar": 1}}}, "required": ["foo"], "$anchor": "a"},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "additionalItems": False},
+        {"$schema": "https://json-schema.org/draft/2019-09/schema", "unevaluatedItems": False},
+    ],
+)
+def test_known_keywords_are_not_warned_about(schema: Any) -> None:
+    assert warnings(parse_grader(json_schema(schema))) == []
 
 
 def test_chained_references_are_bounded() -> None:

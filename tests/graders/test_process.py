@@ -26,7 +26,7 @@ from graders import (
 from graders.base import Grader
 from graders.engine import Engine
 from graders.paths import Context
-from graders.process import MAX_IN_FLIGHT, Connections
+from graders.process import Connections
 from graders.string_check import StringCheck
 from graders.trace import Trace
 from tests.graders.examples import multi, string_check
@@ -63,8 +63,8 @@ def test_outcome_travels_whole(client: GraderClient) -> None:
 
 
 def test_grade_all_keeps_the_order(client: GraderClient) -> None:
-    graded = client.grade_all([RIGHT, WRONG] * (MAX_IN_FLIGHT + 5))
-    assert [g.outcome.value for g in graded] == [2.0, 0.0] * (MAX_IN_FLIGHT + 5)
+    graded = client.grade_all([RIGHT, WRONG] * 300)
+    assert [g.outcome.value for g in graded] == [2.0, 0.0] * 300
     assert client.grade_all([]) == []
 
 
@@ -149,6 +149,12 @@ def test_message_that_is_no_json_is_refused_before_sending(client: GraderClient)
     assert client.receive().id == 1
 
 
+def test_the_grader_with_its_secrets_does_not_stay_on_disk(tmp_path: Path) -> None:
+    process = start_grader_process(string_check(), tmp_path)
+    process.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["grader.log"]
+
+
 def test_replies_stream_as_they_finish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first request is answered only after the second reply has been read."""
     second_was_read = asyncio.Event()
@@ -229,3 +235,14 @@ def test_refused_grader_is_named_at_the_start(spec: Any, reason: str, tmp_path: 
 def test_no_process_to_connect_to(tmp_path: Path) -> None:
     with pytest.raises(GraderProcessError, match="No grader process listens at"):
         GraderClient(tmp_path / "none")
+
+
+def test_a_caller_that_waits_is_told_so(
+    client: GraderClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graders.client.WAITING_S", 0.01)
+    told: list[None] = []
+    client.waiting = lambda: told.append(None)
+    with pytest.raises(GraderProcessError, match=r"no answer within 0\.1"):
+        client.receive(timeout_s=0.1)
+    assert told

@@ -24,6 +24,10 @@ from tests.graders.examples import grade, string_check
         ("ilike", "in PARIS now", "paris", 1),
         ("ilike", "STRASSE", "straße", 1),
         ("ilike", "Rome", "paris", 0),
+        ("ilike", "İzmir", "i̇zmir", 1),
+        ("ilike", "İzmir", "izmir", 0),
+        ("ilike", "ISPARTA", "ısparta", 0),
+        ("ilike", "ΟΔΟΣ", "οδος", 1),
     ],
 )
 def test_operation(operation: str, text: str, reference: str, score: float) -> None:

@@ -108,6 +108,13 @@ def test_output_that_is_not_strict_json(output: str) -> None:
     assert caught.value.kind == "sample_parse_error"
 
 
+@pytest.mark.parametrize("output", [None, 5, ["{}"], {"a": 1}, True])
+def test_completion_that_is_no_text_is_not_json(output: Any) -> None:
+    with pytest.raises(GradeError, match="not pure JSON: it is no text") as caught:
+        render("{{sample.output_json.a}}", sample={"output_text": output})
+    assert caught.value.kind == "sample_parse_error"
+
+
 def test_given_output_json_is_taken() -> None:
     assert (
         render("{{sample.output_json}}", sample={"output_json": [1], "output_text": "x"}) == "[1]"

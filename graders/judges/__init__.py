@@ -1,0 +1,1 @@
+"""Judges: models behind an OpenAI-compatible API that grade, label, rank or embed."""

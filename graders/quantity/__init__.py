@@ -1,0 +1,1 @@
+"""Numbers as people and models write them: reading them exactly, or not at all."""

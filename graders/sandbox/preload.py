@@ -1,0 +1,23 @@
+"""Which modules are imported once, before any code of a user runs.
+
+Only what the graders at hand import: every module makes the fork-server larger, and each call
+slower by what a larger process takes to copy.
+"""
+
+import sys
+from collections.abc import Iterable
+
+#: Packages whose import takes time, and which do nothing on import but to define things.
+PACKAGES = frozenset(
+    {"numpy", "scipy", "pandas", "sympy", "sklearn", "skbio", "rdkit", "nltk", "rapidfuzz"}
+    | {"rouge_score", "deepdiff", "jsonschema", "pydantic", "yaml", "sqlparse", "ast_grep_py"}
+)
+
+#: Modules of the standard library that do something when they are imported.
+_NOT = frozenset({"__main__", "antigravity", "this", "idlelib", "turtle", "turtledemo", "tkinter"})
+
+
+def worth_loading(imports: Iterable[str], further: Iterable[str] = ()) -> list[str]:
+    """Those of the imported modules that may be loaded beforehand, and `further` ones."""
+    known = (PACKAGES | sys.stdlib_module_names) - _NOT
+    return sorted({name for name in imports if name.partition(".")[0] in known} | set(further))
