@@ -49,6 +49,8 @@ const METHOD = {
   },
 };
 
+const TYPES = { ticket: "multi", shape: "json_schema", category: "string_check", priority: "score_model" };
+
 const newJob = (n: number, status: Status, age: number, more: Partial<Job> = {}): Job => ({
   id: letters("ftjob-", n), status, model: BASE, method: METHOD, created_at: STARTED - age, finished_at: null,
   fine_tuned_model: null, training_file: letters("file-", n), validation_file: letters("file-", n + 500), result_files: [],
@@ -81,6 +83,16 @@ class Writer {
     }
   }
 
+  firstLook(poor: boolean): void {
+    const groups = poor
+      ? { total: 8, with_spread: 3, without_spread: 5, share_without_spread: 0.625, all_solved: 1, all_same: 3, too_few: 1 }
+      : { total: 8, with_spread: 6, without_spread: 2, share_without_spread: 0.25, all_solved: 2, all_same: 0, too_few: 0 };
+    const message = poor
+      ? "5 of 8 groups (62%) have no spread of scores, so training learns nothing from them. 3 groups score the same below full marks every time: add a warm_start, reward partial progress in the grader, or use easier rows."
+      : "6 of 8 groups (75%) have a spread of scores to learn from.";
+    this.say(message, { groups, completions: 64 }, poor ? "warn" : "info");
+  }
+
   evaluation(stage: Stage): void {
     this.at += 6;
     const { stage: name, held_out: held } = stage;
@@ -94,12 +106,30 @@ class Writer {
       phase: "rl", step, total_steps: total, train_mean_reward: step % 29 === 17 ? null : 0.68 + 0.25 * learnt + 0.045 * noise(),
       full_valid_mean_reward: valid, completion_tokens_mean: 34 - 6 * learnt + 1.2 * noise(),
       kl_to_reference: 0.002 + 0.05 * learnt + 0.002 * noise(), mismatch_mean: 0.011 + 0.003 * noise(), entropy: 0.4 - 0.25 * learnt + 0.02 * noise(),
-      mean_unresponsive_rewards: step % 9 === 4 ? 1 / 64 : 0, truncated_share: Math.max(0, 0.05 - 0.05 * learnt + 0.01 * noise()),
-      scores: { graders: ["shape", "category", "priority"].map((name, i) => ({ name, type: "string_check", valid_reward_mean: valid && Math.min(1, valid + 0.09 - 0.07 * i + 0.01 * noise()) })) },
+      ...this.outcomes(step, learnt), truncated_share: Math.max(0, 0.05 - 0.05 * learnt + 0.01 * noise()),
+      scores: { graders: Object.entries(TYPES).map(([name, type], i) => ({ name, type, valid_reward_mean: valid && Math.min(1, valid + 0.09 - 0.07 * i + 0.01 * noise()) })) },
     };
     const full = valid === null ? "" : `, full validation mean reward=${valid.toFixed(2)}`;
     this.say(`Step ${step}/${total} , train mean reward=${(data.train_mean_reward ?? NaN).toFixed(2)}${full}`, data, "info", "metrics");
     if (valid !== null) this.say(`Checkpoint created at step ${step}`);
+  }
+
+  /** What graders report; the step that no grader answered in is a gap. */
+  private outcomes(step: number, learnt: number) {
+    const parse = Math.round(7 * (1 - learnt) + noise());
+    const away = step % 9 === 4 ? 2 : 0;
+    const lost = Math.max(0, parse) + away;
+    const abstentions = step % 7 === 3 ? 1 : 0;
+    const grader = (mean: number, latency_mean_s: number, failures: Record<string, number> = {}, tokens: number | null = null) => ({
+      mean: step % 29 === 17 ? null : Math.min(1, mean + 0.02 * noise()), latency_mean_s: latency_mean_s * (1 + 0.2 * noise()), failures, abstained: 0, tokens,
+    });
+    const graders = {
+      ticket: grader(0.6 + 0.3 * learnt, 0.31),
+      shape: grader(0.8 + 0.18 * learnt, 9e-5),
+      category: grader(0.55 + 0.35 * learnt, 2e-5, { sample_parse_error: Math.max(0, parse) }),
+      priority: grader(0.5 + 0.3 * learnt, 0.29, { model_grader_server_error: away }, 21_400 + Math.round(900 * noise())),
+    };
+    return { failures: lost, abstentions, mean_unresponsive_rewards: (lost + abstentions) / 64, graders };
   }
 }
 
@@ -116,6 +146,7 @@ function trained(job: Job, steps: number, total: number): FakeJob {
   writer.evaluation(STAGES[0]!);
   writer.warmStart(24);
   writer.evaluation(STAGES[1]!);
+  if (steps > 0) writer.firstLook(job.status === "paused");
   for (let step = 1; step <= steps; step++) {
     writer.at += SECONDS_PER_STEP;
     writer.rl(step, total);
@@ -179,8 +210,9 @@ export function fakeJobs(): FakeJob[] {
   }, SECONDS_PER_STEP * 1000);
 
   const paused = trained(newJob(4, "paused", 7_900, { user_provided_suffix: "invoice-fields" }), 12, 40);
-  paused.events.unshift({ id: "ftevent-pause", created_at: STARTED - 7_400, level: "error", type: "message", data: {},
-    message: "21 of 64 completions could not be graded, more than the limit of 20%; the first: sample_parse_error in grader 'category'. Fix the data or the grader and resume." });
+  paused.events.unshift({ id: "ftevent-pause", created_at: STARTED - 7_400, level: "error", type: "message",
+    data: { examples: [{ row: 41, text: "Sure! Here is the JSON you asked for:\n{", outcome: { outcome: "failure", kind: "sample_parse_error", detail: "The completion is not pure JSON: expected a value at line 1, column 1." } }] },
+    message: "21 of 64 completions could not be graded, more than the limit of 20%; most often (21): sample_parse_error in grader 'category'. Fix the data or the grader and resume." });
   const error = { code: "invalid_training_file", message: "Example 14 has no field 'category' (did you mean 'categorie'?), which grader 'category' reads as {{item.category}}.", param: "training_file" };
   return [
     told(newJob(3, "validating_files", 6), ["Created fine-tuning job"]),

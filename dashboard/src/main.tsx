@@ -4,6 +4,9 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";
 import "./styles.css";
 import { Api } from "./lib/api";
+import { route, type Route } from "./lib/route";
+import { DryRunPage } from "./pages/dry-run";
+import { DryRunsPage } from "./pages/dry-runs";
 import { JobPage } from "./pages/job";
 import { JobsPage } from "./pages/jobs";
 import { SignIn } from "./pages/signin";
@@ -12,7 +15,7 @@ const KEY = "rft.key";
 
 function App() {
   const [session, setSession] = useState({ key: sessionStorage.getItem(KEY), reason: null as string | null });
-  const id = useJobId();
+  const at = useRoute();
   const signIn = (key: string) => {
     sessionStorage.setItem(KEY, key);
     setSession({ key, reason: null });
@@ -23,6 +26,7 @@ function App() {
   };
   const api = useMemo(() => session.key && new Api(session.key, signOut), [session.key]);
   if (!api) return <SignIn reason={session.reason} onAccepted={signIn} />;
+  const current = (page: Route["page"]) => (at.page !== page ? undefined : at.id ? "true" : "page");
   return (
     <>
       <header class="top">
@@ -30,25 +34,32 @@ function App() {
           <img src="./favicon.svg" width="22" height="22" alt="" /> rft
         </a>
         <nav>
-          <a href="#/jobs" aria-current={id ? undefined : "page"}>Jobs</a>
+          <a href="#/jobs" aria-current={current("jobs")}>Jobs</a>
+          <a href="#/dry-runs" aria-current={current("dry-runs")}>Dry runs</a>
         </nav>
         <button class="quiet" onClick={() => signOut(null)}>Sign out</button>
       </header>
-      <main>{id ? <JobPage key={id} api={api} id={id} /> : <JobsPage api={api} />}</main>
+      <main><PageOf api={api} at={at} /></main>
     </>
   );
 }
 
-/** The job of `#/jobs/{id}`; any other hash is the list. */
-function useJobId(): string | undefined {
-  const read = () => /^#\/jobs\/([\w-]+)$/.exec(location.hash)?.[1];
-  const [id, setId] = useState(read);
+function PageOf({ api, at: { page, id } }: { api: Api; at: Route }) {
+  if (page === "dry-runs") return id ? <DryRunPage key={id} api={api} id={id} /> : <DryRunsPage api={api} />;
+  return id ? <JobPage key={id} api={api} id={id} /> : <JobsPage api={api} />;
+}
+
+function useRoute(): Route {
+  const [at, setAt] = useState(() => route(location.hash));
   useEffect(() => {
-    const listen = () => setId(read());
+    const listen = () => {
+      setAt(route(location.hash));
+      scrollTo(0, 0);
+    };
     addEventListener("hashchange", listen);
     return () => removeEventListener("hashchange", listen);
   }, []);
-  return id;
+  return at;
 }
 
 class Boundary extends Component<{ children: ComponentChildren }, { error: string | null }> {

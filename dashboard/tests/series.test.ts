@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { curves, dense, finite, lastValue, sparse } from "../src/lib/series";
+import { curves, dense, finite, lastValue, pieces, sparse, stack, thin } from "../src/lib/series";
 import { event } from "./build";
 
 const newestFirst = [
@@ -34,4 +34,19 @@ test("two events of one step are one row and the newer value wins", () => {
 test("without a phase, a loss without a reward is the warm start", () => {
   const { rl, warmStart } = curves([event("b", { step: 1, train_mean_reward: 1 }), event("a", { step: 1, train_loss: 2 })]);
   expect([rl.length, warmStart.length]).toEqual([1, 1]);
+});
+
+test("a long line is thinned by means, and keeps its gaps", () => {
+  expect(thin([1, 3, null, null, 5, null, undefined, undefined], 4)).toEqual([2, null, 5, undefined]);
+  expect(thin([1, 3, null], 3)).toEqual([1, 3, null]);
+  expect(thin([], 3)).toEqual([]);
+});
+
+test("a line breaks at gaps and passes steps without a value", () => {
+  expect(pieces([null, 1, undefined, 2, null, null, 3])).toEqual([[[1, 1], [3, 2]], [[6, 3]]]);
+  expect(pieces([null])).toEqual([]);
+});
+
+test("stacked columns stand on those after them, and one gap is a gap in all", () => {
+  expect(stack([[5, 5, 5], [2, null, 0], [1, 1, 0]])).toEqual([[8, null, 5], [3, null, 0], [1, null, 0]]);
 });

@@ -1,4 +1,5 @@
 /** The HTTP client: one sentence for every way a request can go wrong. */
+import type { DryRun } from "./dry-run";
 import type { Checkpoint, Job, JobEvent, Page } from "./types";
 
 const TIMEOUT_MS = 15_000;
@@ -34,6 +35,14 @@ export class Api {
   checkpoints = (id: string, signal: Signal) => this.json<Page<Checkpoint>>(`${jobPath(id)}/checkpoints?limit=100`, signal);
 
   act = (id: string, action: Action) => this.json<Job>(`${jobPath(id)}/${action}`, undefined, "POST");
+
+  dryRuns = (limit: number, signal: Signal) => this.json<Page<DryRun>>(`fine_tuning/dry_runs?limit=${limit}`, signal);
+
+  dryRun = (id: string, signal: Signal) => this.json<DryRun>(dryRunPath(id), signal);
+
+  dryRunEvents = (id: string, signal: Signal) => this.json<Page<JobEvent>>(`${dryRunPath(id)}/events?limit=100`, signal);
+
+  cancelDryRun = (id: string) => this.json<DryRun>(`${dryRunPath(id)}/cancel`, undefined, "POST");
 
   file = (id: string, signal: Signal) => this.json<{ filename: string }>(`files/${id}`, signal);
 
@@ -72,6 +81,7 @@ export class Api {
 }
 
 const jobPath = (id: string): string => `fine_tuning/jobs/${encodeURIComponent(id)}`;
+const dryRunPath = (id: string): string => `fine_tuning/dry_runs/${encodeURIComponent(id)}`;
 
 /** Reads OpenAI's error envelope; a body without one (a proxy's page) is named by its status. */
 async function refusal(response: Response): Promise<ApiError> {

@@ -11,6 +11,13 @@ export function number(value: number | null | undefined): string {
   return size < 100 ? value.toFixed(1) : Math.round(value).toLocaleString("en");
 }
 
+/** As few digits as say it, e.g. 1, 0.25, −2.5: for limits and axes. */
+export const short = (value: number): string => String(+value.toPrecision(3));
+
+/** A whole number with separators, e.g. 12,480. */
+export const whole = (value: number | null | undefined): string =>
+  value == null || !Number.isFinite(value) ? NONE : Math.round(value).toLocaleString("en");
+
 export const percent = (fraction: number | null | undefined, digits = 1): string =>
   fraction == null || !Number.isFinite(fraction) ? NONE : `${(fraction * 100).toFixed(digits)} %`;
 
@@ -26,8 +33,36 @@ export function duration(seconds: number | null | undefined): string {
   return pair(Math.floor(hours / 24), "d", hours % 24, "h");
 }
 
+/** A part of a total in whole percent; neither nothing nor all unless it is. */
+export function share(part: number, total: number): string {
+  if (!(total > 0)) return NONE;
+  if (part > 0 && part / total < 0.005) return "< 1 %";
+  return part < total && part / total >= 0.995 ? "> 99 %" : percent(part / total, 0);
+}
+
+/** "8 min – 25 min", or one value where both read the same. */
+export function span<T>(low: T, high: T, write: (value: T) => string): string {
+  const [from, to] = [write(low), write(high)];
+  return from === to ? from : `${from} – ${to}`;
+}
+
+/** How long one call took, e.g. "20 µs", "4.8 ms", "310 ms", "1.3 s". */
+export function latency(seconds: number | null | undefined): string {
+  if (seconds == null || !Number.isFinite(seconds)) return NONE;
+  if (seconds >= 60) return duration(seconds);
+  if (seconds < 0.0009995) return `${Math.round(seconds * 1e6)} µs`;
+  const [value, unit] = seconds < 0.9995 ? [seconds * 1000, "ms"] : [seconds, "s"];
+  return `${value.toFixed(value < 9.95 ? 1 : 0)} ${unit}`;
+}
+
 const pair = (big: number, bigUnit: string, small: number, smallUnit: string): string =>
   small === 0 ? `${big} ${bigUnit}` : `${big} ${bigUnit} ${small} ${smallUnit}`;
+
+/** An estimate's time: its smaller unit would claim too much. */
+export function roughly(seconds: number): string {
+  const unit = [86_400, 60].find((size) => seconds >= 2 * size) ?? 1;
+  return duration(Math.round(seconds / unit) * unit);
+}
 
 export const ago = (unix: number, now: number): string =>
   now - unix < 5 ? "just now" : `${duration(coarse(now - unix))} ago`;

@@ -49,3 +49,34 @@ export const hasValues = (cells: readonly Cell[]): boolean => cells.some((cell) 
 
 export const lastValue = (cells: readonly Cell[]): number | null =>
   cells.findLast((cell) => typeof cell === "number") ?? null;
+
+/** At most `most` cells, each the mean of its neighbours; a gap stays where all of them are gaps. */
+export function thin(cells: readonly Cell[], most: number): Cell[] {
+  const width = Math.ceil(cells.length / most);
+  if (width <= 1) return [...cells];
+  return Array.from({ length: Math.ceil(cells.length / width) }, (_, at) => {
+    const part = cells.slice(at * width, (at + 1) * width);
+    const values = part.filter((cell) => typeof cell === "number");
+    if (values.length > 0) return values.reduce((sum, value) => sum + value, 0) / values.length;
+    return part.includes(null) ? null : undefined;
+  });
+}
+
+/** The unbroken pieces of a line as [index, value]. */
+export function pieces(cells: readonly Cell[]): [number, number][][] {
+  const found: [number, number][][] = [[]];
+  cells.forEach((cell, at) => {
+    if (typeof cell === "number") found.at(-1)!.push([at, cell]);
+    else if (cell === null) found.push([]);
+  });
+  return found.filter((piece) => piece.length > 0);
+}
+
+/** Each column plus all after it: drawn in turn, they stand on each other. A gap in one is a gap in all. */
+export const stack = (columns: readonly Cell[][]): Cell[][] =>
+  columns.map((column, from) =>
+    column.map((_, at) => {
+      const above = columns.slice(from).map((cells) => cells[at]);
+      return columns.every((cells) => typeof cells[at] === "number") ? above.reduce<number>((sum, cell) => sum + cell!, 0) : null;
+    }),
+  );

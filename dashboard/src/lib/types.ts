@@ -69,3 +69,6 @@ export const isFinished = ({ status }: Job): boolean => ["succeeded", "failed", 
 
 /** A job goes by its suffix when it has one. */
 export const title = (job: Job): string => job.user_provided_suffix ?? job.id;
+
+/** What a method was given: grader, hyperparameters, warm start. */
+export const settings = ({ method }: Pick<Job, "method">): Data => (method?.[method.type] ?? {}) as Data;

@@ -1,17 +1,22 @@
 import type { ComponentChild } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { ApiError, type Action, type Api } from "../lib/api";
+import { firstLook } from "../lib/dry-run";
 import { baseReward, stagesSoFar } from "../lib/evaluation";
 import { JobFeed, type JobView } from "../lib/feed";
 import { ago, dateTime, duration } from "../lib/format";
+import { shownExamples } from "../lib/graders";
 import { useNow, usePoll } from "../lib/poll";
 import { progress } from "../lib/progress";
 import { curves, type Curves } from "../lib/series";
-import { isFinished, title, type Job, type JobEvent, type Status } from "../lib/types";
+import { isFinished, settings, title, type Job, type JobEvent, type Status } from "../lib/types";
 import { Badge, Bar, Copyable, Facts, Notice, steps, timeLeft, Trouble } from "../parts/basics";
 import { CurvePanels } from "../parts/curves";
 import { EvaluationTable } from "../parts/evaluation-table";
+import { FirstLookPanel } from "../parts/first-look";
+import { GraderHealth } from "../parts/grader-health";
 import { CheckpointList, Configuration, EventList } from "../parts/lists";
+import { Examples } from "../parts/report/examples";
 
 const LIVE_MS = 2_000;
 const ACTIONS: Partial<Record<Status, Action[]>> = {
@@ -42,6 +47,8 @@ export function JobPage({ api, id }: { api: Api; id: string }) {
 function View({ api, view, refresh }: { api: Api; view: JobView; refresh: () => void }) {
   const { job, events, checkpoints } = view;
   const rows = useMemo(() => curves(events), [events]);
+  const look = useMemo(() => firstLook(events), [events]);
+  const { dry_run } = settings(job);
   const evaluation = view.evaluation === "unreadable" ? null : (view.evaluation ?? stagesSoFar(events));
   return (
     <>
@@ -55,9 +62,11 @@ function View({ api, view, refresh }: { api: Api; view: JobView; refresh: () => 
       {view.evaluation === "unreadable" && <Notice level="warn">The job's evaluation.json is not an evaluation report.</Notice>}
       {evaluation && <EvaluationTable evaluation={evaluation} />}
       {rows.rl.length + rows.warmStart.length > 0 && <CurvePanels rows={rows} base={baseReward(evaluation)} />}
+      {rows.rl.length > 0 && <GraderHealth rows={rows.rl} job={job} events={events} />}
       <div class="columns">
         <EventList events={events} />
         <div>
+          <FirstLookPanel look={look} dryRun={typeof dry_run === "string" ? dry_run : null} />
           <CheckpointList checkpoints={checkpoints} />
           <Configuration job={job} />
         </div>
@@ -66,15 +75,19 @@ function View({ api, view, refresh }: { api: Api; view: JobView; refresh: () => 
   );
 }
 
-/** Why the job failed or paused, in the words of the server. */
+/** Why the job failed or paused, in the words of the server, with what it shows of it. */
 function Explanation({ job, events }: { job: Job; events: readonly JobEvent[] }) {
   const { error } = job;
-  if (error?.message) {
-    const where = [error.code, error.param].filter(Boolean).join(", ");
-    return <Notice level="error">{error.message} {where && <small>({where})</small>}</Notice>;
-  }
-  const problem = events.find((event) => event.level === "error");
-  return job.status === "paused" && problem ? <Notice level="warn">{problem.message}</Notice> : null;
+  const problem = job.status === "paused" ? events.find((event) => event.level === "error") : undefined;
+  const message = error?.message || problem?.message;
+  if (!message) return null;
+  const where = [error?.code, error?.param].filter(Boolean).join(", ");
+  return (
+    <Notice level={error?.message ? "error" : "warn"}>
+      {message} {where && <small>({where})</small>}
+      <Examples examples={shownExamples(events, message)} />
+    </Notice>
+  );
 }
 
 function Controls({ api, job, refresh }: { api: Api; job: Job; refresh: () => void }) {

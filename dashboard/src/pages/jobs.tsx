@@ -40,7 +40,7 @@ export function JobsPage({ api }: { api: Api }) {
       )}
       {jobs && jobs.length > 0 && (
         <div class="panel scroll">
-          <table class="jobs">
+          <table class="jobs stack">
             <thead>
               <tr>{COLUMNS.map((name) => <th key={name}>{name}</th>)}</tr>
             </thead>

@@ -27,8 +27,12 @@ export function Trouble({ poll }: { poll: Poll<unknown> }) {
   );
 }
 
-export function Bar({ progress, status }: { progress: Progress | null; status: Status }) {
-  const percent = Math.round((progress?.fraction ?? 0) * 100);
+export const Bar = ({ progress, status }: { progress: Progress | null; status: Status }) => (
+  <Track fraction={progress?.fraction ?? 0} status={status} />
+);
+
+export function Track({ fraction, status }: { fraction: number; status: Status }) {
+  const percent = Math.round(fraction * 100);
   return (
     <span class={`track ${status}`} role="progressbar" aria-valuenow={percent} aria-label="Progress">
       <span style={{ width: `${percent}%` }} />
@@ -67,6 +71,32 @@ export const Panel = ({ title, aside, children }: { title: string; aside?: Compo
     </header>
     {children}
   </section>
+);
+
+/** A name that somebody chose: two lines of it, and all of it on demand. */
+export const Name = ({ text, note }: { text: string; note?: string }) => (
+  <span class="clamp" title={text}>
+    {text} {note && <small>{note}</small>}
+  </span>
+);
+
+interface ChoiceProps<T> {
+  label: string;
+  tests: Record<string, (entry: T) => boolean>;
+  of: readonly T[];
+  chosen: string;
+  choose: (name: string) => void;
+}
+
+/** One of several filters, each with how much it leaves. */
+export const Choice = <T,>({ label, tests, of, chosen, choose }: ChoiceProps<T>) => (
+  <span class="choice" role="group" aria-label={label}>
+    {Object.entries(tests).map(([name, test]) => (
+      <button key={name} aria-pressed={name === chosen} onClick={() => choose(name)}>
+        {name} <small>{of.filter(test).length}</small>
+      </button>
+    ))}
+  </span>
 );
 
 /** Names above their values; null values are left out. */

@@ -34,11 +34,7 @@ export function CurvePanels({ rows: { rl, warmStart }, base }: { rows: Curves; b
         <div class="charts small">
           <GraderChart rows={rl} steps={steps} />
           <Chart title="Completion length" steps={steps} lines={[column("completion_tokens_mean", "tokens", "--series-1")]} />
-          <Chart
-            title="Lost completions, share"
-            steps={steps}
-            lines={[column("mean_unresponsive_rewards", "not graded", "--series-base"), column("truncated_share", "cut off", "--series-5")]}
-          />
+          <Chart title="Cut-off completions" steps={steps} lines={[column("truncated_share", "share", "--series-5")]} />
           <Chart
             title="Drift, nats per token"
             steps={steps}

@@ -2,8 +2,8 @@
 import { useState } from "preact/hooks";
 import { clock, dateTime, number } from "../lib/format";
 import { finite } from "../lib/series";
-import type { Checkpoint, Data, Job, JobEvent } from "../lib/types";
-import { Copyable, Facts, Panel } from "./basics";
+import { settings, type Checkpoint, type Data, type Job, type JobEvent } from "../lib/types";
+import { Choice, Copyable, Facts, Panel } from "./basics";
 
 const SHOWN = 60;
 const FILTERS: Record<string, (event: JobEvent) => boolean> = {
@@ -16,15 +16,7 @@ export function EventList({ events }: { events: readonly JobEvent[] }) {
   const [filter, setFilter] = useState("Messages");
   const [limit, setLimit] = useState(SHOWN);
   const chosen = events.filter(FILTERS[filter]!);
-  const choice = (
-    <span class="choice" role="group" aria-label="Which events">
-      {Object.entries(FILTERS).map(([name, test]) => (
-        <button key={name} aria-pressed={name === filter} onClick={() => setFilter(name)}>
-          {name} <small>{events.filter(test).length}</small>
-        </button>
-      ))}
-    </span>
-  );
+  const choice = <Choice label="Which events" tests={FILTERS} of={events} chosen={filter} choose={setFilter} />;
   return (
     <Panel title="Events" aside={choice}>
       {chosen.length === 0 && <p class="muted">None.</p>}
@@ -57,15 +49,15 @@ export const CheckpointList = ({ checkpoints }: { checkpoints: readonly Checkpoi
 );
 
 export function Configuration({ job }: { job: Job }) {
-  const block = job.method?.[job.method.type] as { hyperparameters?: Data; warm_start?: Data } | undefined;
+  const block = settings(job) as { hyperparameters?: Data; warm_start?: Data };
   const { training_file, validation_file, seed } = job;
   return (
     <Panel title="Configuration">
       <Facts facts={written({ training_file, validation_file, seed, ...job.metadata })} />
-      {block?.hyperparameters && <h4>Hyperparameters</h4>}
-      <Facts facts={written(block?.hyperparameters)} />
-      {block?.warm_start && <h4>Warm start</h4>}
-      <Facts facts={written(block?.warm_start)} />
+      {block.hyperparameters && <h4>Hyperparameters</h4>}
+      <Facts facts={written(block.hyperparameters)} />
+      {block.warm_start && <h4>Warm start</h4>}
+      <Facts facts={written(block.warm_start)} />
       <details>
         <summary>Method as JSON</summary>
         <pre>{JSON.stringify(job.method, null, 2)}</pre>
