@@ -1,5 +1,6 @@
 """The FastAPI application. Start it with `uvicorn --factory api.app:create_app`."""
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,10 +11,13 @@ from starlette.types import Scope
 from api import dashboard, errors
 from api.middleware import BodyLimit, ResponseHeaders
 from api.parts import Parts
-from api.routes import chat, files, health, jobs, keys, models
+from api.routes import chat, dry_runs, files, graders, health, jobs, keys, models
+from api.services.grader_pool import GraderPool
 from api.services.serving import Serving
 from api.upload import FORM_OVERHEAD
 from core.db import make_engine, session_factory
+from core.judges import JudgeBook
+from core.process.environment import clean_environment
 from core.registry import Registry
 from core.settings import Settings, get_settings
 from core.store import ObjectStore
@@ -31,20 +35,26 @@ def create_app(
     """Build the application; nothing is contacted before the first request.
 
     Tests give `store` and `serving_transport` to do without servers. Raises `ConfigurationError`
-    when the model list cannot be read.
+    when the list of models or of judges cannot be read.
     """
     settings = settings or get_settings()
     engine = make_engine(settings.database_url)
     token = settings.serving_token
+    registry = Registry.load(settings.models_file)
+    judges = JudgeBook.load(settings, registry)
     parts = Parts(
         settings=settings,
         sessions=session_factory(engine),
         store=store or ObjectStore.from_settings(settings),
-        registry=Registry.load(settings.models_file),
+        registry=registry,
+        judges=judges,
         serving=Serving(
             settings.serving_url,
             token=token.get_secret_value() if token else None,
             transport=serving_transport,
+        ),
+        graders=GraderPool(
+            lambda grader: {**clean_environment(os.environ), **judges.environment(grader)}
         ),
     )
 
@@ -52,6 +62,7 @@ def create_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         await parts.serving.aclose()
+        await parts.graders.aclose()
         engine.dispose()
 
     # The generated schema would lack the bodies, which are read after authentication.
@@ -59,7 +70,7 @@ def create_app(
     app.state.parts = parts
     _add_middleware(app, settings)
     errors.install(app)
-    for module in (files, jobs, models, chat, keys, health):
+    for module in (files, jobs, dry_runs, graders, models, chat, keys, health):
         app.include_router(module.router)
     dashboard.install(app, settings.dashboard_dir)
     return app

@@ -6,7 +6,9 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 from sqlalchemy.orm import Session, sessionmaker
 
+from api.services.grader_pool import GraderPool
 from api.services.serving import Serving
+from core.judges import JudgeBook
 from core.registry import Registry
 from core.settings import Settings
 from core.store import ObjectStore
@@ -21,6 +23,8 @@ class Parts:
     store: ObjectStore
     registry: Registry
     serving: Serving
+    graders: GraderPool
+    judges: JudgeBook
 
 
 def get_parts(request: Request) -> Parts:

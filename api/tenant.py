@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 
 from api.auth import PrincipalDep
 from api.parts import PartsDep
-from core.errors import JobNotFound, RftError
-from core.models import ApiKey, Checkpoint, File, Job
+from core.errors import JobNotFound, NotFound, RftError
+from core.models import DRY_RUN, TRAINING, ApiKey, Checkpoint, File, Job
 
 Owned = TypeVar("Owned", File, Job, Checkpoint, ApiKey)
 
@@ -58,10 +58,22 @@ TenantDep = Annotated[Tenant, Depends(open_tenant, scope="function")]
 
 
 def get_job(fine_tuning_job_id: str, tenant: TenantDep) -> Job:
-    """Return the job named in the path, or raise `JobNotFound`."""
+    """Return the fine-tuning job named in the path, or raise `JobNotFound`."""
     job = tenant.find(Job, fine_tuning_job_id)
-    if job is None:
+    if job is None or job.kind != TRAINING:
         raise JobNotFound(fine_tuning_job_id)
+    return job
+
+
+def get_dry_run(dry_run_id: str, tenant: TenantDep) -> Job:
+    """Return the dry run named in the path, or raise `NotFound`."""
+    job = tenant.find(Job, dry_run_id)
+    if job is None or job.kind != DRY_RUN:
+        raise NotFound(
+            f"No such dry run: {dry_run_id}. GET /v1/fine_tuning/dry_runs lists them.",
+            code="dry_run_not_found",
+            param="dry_run_id",
+        )
     return job
 
 
@@ -74,4 +86,5 @@ def get_file(file_id: str, tenant: TenantDep) -> File:
 
 
 JobDep = Annotated[Job, Depends(get_job)]
+DryRunDep = Annotated[Job, Depends(get_dry_run)]
 FileDep = Annotated[File, Depends(get_file)]

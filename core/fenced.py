@@ -20,6 +20,7 @@ _PLACE = {
     "warm_start": 2,
     "warm_start_evaluation": 3,
     "rl": 4,
+    "dry_run": 4,
     "step_evaluation": 4,
     "final_evaluation": 5,
     "export": 6,

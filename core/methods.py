@@ -13,6 +13,8 @@ from pydantic_core import PydanticCustomError
 
 from core.errors import InvalidRequest, UnsupportedMethod
 from core.response_format import check_response_format
+from graders.errors import SpecError, SpecProblem
+from graders.registry import ONLY_IN_MULTI
 from graders.spec import parse_grader
 
 Auto = Literal["auto"]
@@ -164,10 +166,23 @@ class Reinforcement(_Block):
         None, description="A supervised phase before reinforcement."
     )
 
+    dry_run: str | None = Field(
+        None,
+        min_length=1,
+        description="Id of a dry run of this model, file and grader, in place of the job's own.",
+    )
+    allow_no_spread: bool | None = Field(
+        None, description="`true` trains although hardly any group has a spread of scores."
+    )
+
     @field_validator("grader")
     @classmethod
     def _normalise_grader(cls, grader: dict[str, Any]) -> dict[str, Any]:
-        return parse_grader(grader).wire()
+        spec = parse_grader(grader)
+        if spec.type in ONLY_IN_MULTI:
+            message = f"A job takes {spec.type} inside a multi grader only; wrap it in one."
+            raise SpecError([SpecProblem("type", message)])
+        return spec.wire()
 
     @field_validator("response_format")
     @classmethod

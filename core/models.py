@@ -24,6 +24,9 @@ from core.ids import new_id
 
 Json = JSON(none_as_null=True)
 
+#: The kinds of jobs: one trains, the other only looks at what the grader makes of the model.
+TRAINING, DRY_RUN = "training", "dry_run"
+
 #: SQLite numbers rows by itself only in a column of type INTEGER.
 RowNumber = BigInteger().with_variant(Integer, "sqlite")
 
@@ -95,9 +98,11 @@ class File(Base):
 
 
 class Job(Base):
-    """A fine-tuning job: what the user asked for, where it stands, and who holds it.
+    """A fine-tuning job or a dry run: what the user asked for, where it stands, and who holds it.
 
-    `fence` rises whenever the holder changes; a write under an older one is refused.
+    `fence` rises whenever the holder changes; a write under an older one is refused. A dry run,
+    told by its `kind`, has a `report` at its end. `plan` is what a worker decides or is told beside
+    the method: the rows and samples of a dry run, how a job looks at its first groups.
     """
 
     __tablename__ = "jobs"
@@ -105,6 +110,7 @@ class Job(Base):
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True, default=lambda: new_id("ftjob-"))
     project_id: Mapped[str] = mapped_column(ForeignKey("projects.id"))
+    kind: Mapped[str] = mapped_column(String(16), default=TRAINING, server_default=TRAINING)
     status: Mapped[str] = mapped_column(String(32), default="validating_files")
     model: Mapped[str] = mapped_column(Text)
     init_from: Mapped[str | None] = mapped_column(Text)
@@ -135,6 +141,8 @@ class Job(Base):
     phase: Mapped[str | None] = mapped_column(String(32))
     step: Mapped[int] = mapped_column(Integer, default=0)
     total_steps: Mapped[int | None] = mapped_column(Integer)
+    plan: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    report: Mapped[dict[str, Any] | None] = mapped_column(Json)
 
 
 class Event(Base):

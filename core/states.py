@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from core.clock import now
 from core.errors import IllegalTransition, JobNotFound, StaleFence
 from core.events import add_event
-from core.models import Job
+from core.models import DRY_RUN, TRAINING, Job
 from core.queue import TRAIN, enqueue_wake, enqueue_webhook
 
 #: For each status, the statuses it may be reached from.
@@ -32,6 +32,13 @@ STATUSES = tuple(ALLOWED_FROM)
 HELD = frozenset({"running", "pausing"})
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 
+_DRY_RUN_MESSAGES = {
+    "queued": "Moving dry run to queued state",
+    "running": "Dry run started",
+    "succeeded": "The dry run has completed; its report is there",
+    "failed": "Dry run failed",
+    "cancelled": "Dry run cancelled",
+}
 _MESSAGES = {
     "queued": "Moving job to queued state",
     "running": "Fine-tuning job started",
@@ -110,15 +117,22 @@ def _announce(
     message: str | None,
     data: dict[str, Any] | None,
 ) -> None:
-    text = message or (error or {}).get("message") or _MESSAGES[job.status]
-    if job.status == "running" and job.attempts > 1:
-        text = "Fine-tuning job resumed"
+    text = message or (error or {}).get("message") or _message(job)
     level = "error" if job.status == "failed" else "info"
     add_event(session, job.id, text, level=level, data=data)
     if job.status == "queued":
         enqueue_wake(session, TRAIN)
-    if job.status in TERMINAL:
+    # OpenAI's clients know no webhook of a dry run.
+    if job.status in TERMINAL and job.kind == TRAINING:
         enqueue_webhook(session, job)
+
+
+def _message(job: Job) -> str:
+    if job.kind == DRY_RUN and job.status in _DRY_RUN_MESSAGES:
+        return _DRY_RUN_MESSAGES[job.status]
+    if job.status == "running" and job.attempts > 1:
+        return "Fine-tuning job resumed"
+    return _MESSAGES[job.status]
 
 
 def _refusal(session: Session, job_id: str, to: str, fence: int | None) -> Exception:

@@ -7,7 +7,8 @@
     ├── GraderFailures     exit 6  too many completions could not be graded
     ├── NoDisk             exit 7
     ├── InvalidData        exit 8  rows that cannot be trained on
-    └── WeightsMismatch    exit 9  the sampler does not use the trainer's weights
+    ├── WeightsMismatch    exit 9  the sampler does not use the trainer's weights
+    └── NoSpread           exit 10 hardly any group has a spread of scores to learn from
 
 To add one: subclass, choose a free exit code and a ``reason``, draw it above.
 """
@@ -67,3 +68,9 @@ class WeightsMismatch(TrainerError):
     """Sampler and trainer disagree so much that they cannot hold the same weights."""
 
     reason, exit_code = "weights_mismatch", 9
+
+
+class NoSpread(TrainerError):
+    """Hardly any group of completions has a spread of scores: training would learn nothing."""
+
+    reason, exit_code = "no_spread", 10

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graders.outcome import Failure, to_wire
+from graders.outcome import Abstain, Failure, to_wire
 from trainer.data import PromptRow
 from trainer.rollout.base import Sampling
 from trainer.sampling import Collector, Rollout, check_failures
@@ -65,7 +65,8 @@ class Evaluator:
             "selection": summarize(selection),
             "held_out": summarize(held_out),
             "held_out_rows": [
-                {"row": r.row.index, "score": r.score, "solved": is_solved(r)} for r in held_out
+                {"row": r.row.index, "score": r.score, "solved": _solved_or_unknown(r)}
+                for r in held_out
             ],
         }
         report = {**stage, "rows": [_row_report(r) for r in rollouts]}
@@ -98,14 +99,20 @@ def mean_score(rollouts: list[Rollout]) -> float | None:
 
 
 def summarize(rollouts: list[Rollout]) -> dict[str, Any]:
-    """Counts, reward and solve rate of a set of rows, with 95 % intervals."""
+    """Counts, reward and solve rate of a set of rows, with 95 % intervals.
+
+    A row that could not be graded is not solved; one on which the grader abstained is neither.
+    """
     names = sorted({name for r in rollouts for name in getattr(r.outcome, "sub_scores", {})})
     return {
         "rows": len(rollouts),
         "failures": sum(isinstance(r.outcome, Failure) for r in rollouts),
+        "abstentions": sum(isinstance(r.outcome, Abstain) for r in rollouts),
         "truncated": sum(r.completion.truncated for r in rollouts),
         "reward": interval([r.score for r in rollouts if r.score is not None]),
-        "solved": interval([float(is_solved(r)) for r in rollouts]),
+        "solved": interval(
+            [float(s) for r in rollouts if (s := _solved_or_unknown(r)) is not None]
+        ),
         "sub_scores": {
             name: interval(
                 [
@@ -126,17 +133,19 @@ def table(stages: list[dict[str, Any]]) -> dict[str, Any]:
     """
     gains = []
     for before, after in itertools.pairwise(stages):
-        gains.append(
-            {
-                "from": before["stage"],
-                "to": after["stage"],
-                "solved": paired_gain(
-                    [float(r["solved"]) for r in before["held_out_rows"]],
-                    [float(r["solved"]) for r in after["held_out_rows"]],
-                ),
-            }
-        )
+        rows = zip(before["held_out_rows"], after["held_out_rows"], strict=True)
+        known = [
+            (float(b["solved"]), float(a["solved"]))
+            for b, a in rows
+            if b["solved"] is not None and a["solved"] is not None
+        ]
+        gain = paired_gain([b for b, _ in known], [a for _, a in known])
+        gains.append({"from": before["stage"], "to": after["stage"], "solved": gain})
     return {"stages": stages, "gains": gains}
+
+
+def _solved_or_unknown(rollout: Rollout) -> bool | None:
+    return None if isinstance(rollout.outcome, Abstain) else is_solved(rollout)
 
 
 def _row_report(rollout: Rollout) -> dict[str, Any]:
@@ -145,4 +154,5 @@ def _row_report(rollout: Rollout) -> dict[str, Any]:
         "text": rollout.text,
         "truncated": rollout.completion.truncated,
         "outcome": to_wire(rollout.outcome),
+        "traces": [trace.wire() for trace in rollout.traces],
     }

@@ -1,4 +1,4 @@
-"""The reinforcement step: sample, grade, compare within groups, update."""
+"""The reinforcement step: sample and grade, then compare within groups and update."""
 
 import itertools
 import math
@@ -20,6 +20,7 @@ from trainer.rollout.base import Sampling
 from trainer.sampling import Collector, Rollout, check_failures
 from trainer.schedule import rate_share
 from trainer.spec import Hyperparameters
+from trainer.spread import comparable, groups_of
 
 #: Largest weight that a token may get for the sampler's numerical difference.
 IMPORTANCE_CAP = 2.0
@@ -48,6 +49,14 @@ class Step:
         seconds["full_iteration"] += sync + evaluation
 
 
+@dataclass(frozen=True)
+class Sampled:
+    """The graded rollouts of one step, group after group, and the seconds that they took."""
+
+    rollouts: list[Rollout]
+    seconds: float
+
+
 @dataclass
 class _Sums:
     """Per-token figures added up over the micro-batches of one update."""
@@ -69,45 +78,56 @@ class _Sums:
         self.capped += int((importance >= IMPORTANCE_CAP).sum())
 
 
-def grpo_step(
-    policy: Policy,
-    reference: Policy | None,
-    collector: Collector,
-    rows: list[PromptRow],
-    hp: Hyperparameters,
-    *,
-    step: int,
-    seed: int,
-    failure_share_limit: float,
-) -> Step:
-    """Sample a group for each row of this step, grade, and update the policy once.
+def sample_step(
+    collector: Collector, rows: list[PromptRow], hp: Hyperparameters, *, step: int, seed: int
+) -> Sampled:
+    """Sample and grade a group for each row of one step.
 
     Args:
         step: counts from 0; together with ``seed`` it fixes rows and draws.
+    """
+    started = time.perf_counter()
+    picked = batch_for_step(rows, step, hp.batch_size, seed)
+    repeated = [row for row in picked for _ in range(hp.group_size)]
+    draws = Sampling(hp.temperature, hp.max_completion_tokens, seed=draw_seed(seed, step))
+    rollouts = collector.collect(repeated, draws, group_size=hp.group_size)
+    return Sampled(rollouts, time.perf_counter() - started)
+
+
+def grpo_step(
+    policy: Policy,
+    reference: Policy | None,
+    sampled: Sampled,
+    hp: Hyperparameters,
+    *,
+    step: int,
+    failure_share_limit: float,
+) -> Step:
+    """Compare the completions of each group, and update the policy once.
+
+    Args:
+        sampled: what ``sample_step`` made with the policy as it is.
+        step: counts from 0.
 
     Raises:
         GraderFailures: more than ``failure_share_limit`` of the completions could not be graded.
         WeightsMismatch, Diverged: see :mod:`trainer.errors`; the policy is untouched.
     """
     started = time.perf_counter()
-    picked = batch_for_step(rows, step, hp.batch_size, seed)
-    repeated = [row for row in picked for _ in range(hp.group_size)]
-    draws = Sampling(hp.temperature, hp.max_completion_tokens, seed=_draw_seed(seed, step))
-    rollouts = collector.collect(repeated, draws, group_size=hp.group_size)
-    sampled = time.perf_counter()
+    rollouts = sampled.rollouts
     check_failures(rollouts, failure_share_limit)
-    groups = [rollouts[i : i + hp.group_size] for i in range(0, len(rollouts), hp.group_size)]
+    groups = groups_of(rollouts, hp.group_size)
     advantages = [
-        group_advantages([_comparable(r) for r in g], scale_by_std=hp.algorithm == "grpo")
+        group_advantages([comparable(r) for r in g], scale_by_std=hp.algorithm == "grpo")
         for g in groups
     ]
     rate = hp.learning_rate * rate_share(step + 1, hp.max_steps)
     update = _update(policy, reference, groups, advantages, hp, rate)
-    ended = time.perf_counter()
+    training = time.perf_counter() - started
     timing = {
-        "sampling": sampled - started,
-        "training": ended - sampled,
-        "full_iteration": ended - started,
+        "sampling": sampled.seconds,
+        "training": training,
+        "full_iteration": sampled.seconds + training,
     }
     flat = [a for group in advantages for a in group]
     return Step(rollouts, flat, {**update, "timing": {"step": timing}}, update["trained_tokens"])
@@ -156,13 +176,6 @@ def _update(
     grad_norm = policy.update(learning_rate) if sums.tokens else 0.0
     figures = _update_metrics(sums, groups, advantages, reference)
     return {**figures, "grad_norm": grad_norm, "learning_rate": learning_rate}
-
-
-def _comparable(rollout: Rollout) -> float | None:
-    # A truncated completion was cut by us, not ended by the model: it teaches nothing. It is kept
-    # out of the mean too, or the completions that did end would be measured against a text that
-    # never had to.
-    return None if rollout.completion.truncated else rollout.score
 
 
 def _learning_part(
@@ -247,6 +260,7 @@ def _update_metrics(
     }
 
 
-def _draw_seed(seed: int, step: int) -> int:
-    # Far apart for neighbouring steps and jobs; within what torch accepts.
+def draw_seed(seed: int, step: int) -> int:
+    """The seed of a step's draws: far apart for neighbouring steps and jobs."""
+    # Within what torch accepts.
     return (seed * 1_000_003 + step * 7_919 + 1) % 2**31

@@ -7,6 +7,7 @@ import numpy as np
 
 from graders.outcome import KINDS, Abstain, Failure, Score
 from trainer.evaluation import is_solved, mean_score
+from trainer.grader_health import grader_health, grader_parts
 from trainer.sampling import Rollout
 
 #: Failure flags that OpenAI's payload counts for every grader; all others count as other_error.
@@ -31,7 +32,7 @@ def step_metrics(
         update: what the update measured (loss, mismatch, timing, …).
     """
     valid_reward = mean_score(valid) if valid else None
-    parts = _parts(grader)
+    parts = grader_parts(grader)
     rewards = [r.score for r in train if r.score is not None]
     return {
         "step": step,
@@ -59,16 +60,9 @@ def step_metrics(
         "failures": sum(isinstance(r.outcome, Failure) for r in train),
         "abstentions": sum(isinstance(r.outcome, Abstain) for r in train),
         "grader_latency_mean_s": sum(r.latency_s for r in train) / len(train),
+        "graders": grader_health(grader, train),
         **update,
     }
-
-
-def _parts(grader: dict[str, Any]) -> list[tuple[str, str]]:
-    children = grader.get("graders", {})
-    return [
-        (grader["name"], grader["type"]),
-        *((name, child["type"]) for name, child in children.items()),
-    ]
 
 
 def _part_scores(

@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from trainer.channel import Channel
 from trainer.checkpoint import Progress, has_state
 from trainer.grpo import Step
 from trainer.metrics import step_metrics
+from trainer.probe import Probe
 from trainer.sampling import Rollout
 from trainer.spec import TrainSpec
 
@@ -27,13 +29,18 @@ class Reports:
     def __init__(self, channel: Channel, spec: TrainSpec, job_dir: Path) -> None:
         self.out = job_dir / "out"
         self._channel, self._spec, self._job_dir = channel, spec, job_dir
-        self._last_sign, self._warned = time.monotonic(), False
+        self._last_sign = time.monotonic()
+        self._warned: set[str] = set()
 
     def progress(self, done: int, total: int) -> None:
         """A sign of life during long sampling; most calls say nothing."""
         if time.monotonic() - self._last_sign > SIGN_OF_LIFE_S:
             self._last_sign = time.monotonic()
             self._channel.report("progress", phase="sampling", done=done, total=total)
+
+    def grading(self) -> None:
+        """A sign of life while the grader takes its time."""
+        self._channel.report("progress", phase="grading", done=0, total=0)
 
     def step(self, result: Step, valid: list[Rollout] | None, step: int) -> dict[str, Any]:
         """Report a reinforcement step and its samples; returns its metrics."""
@@ -51,7 +58,30 @@ class Reports:
         )
         self._channel.report("metrics", phase="rl", step=step, total_steps=total, data=data)
         self._warn_of_truncation(step, data)
+        self._warn_of_abstention(step, data)
         return data
+
+    def probe(self, found: Probe) -> None:
+        """Report the look at the first groups."""
+        level = "info" if found.spread.level == "good" else "warn"
+        self._channel.report(
+            "probe",
+            level="error" if found.refused else level,
+            message=found.message(self._spec.hyperparameters.max_completion_tokens),
+            data={"groups": found.spread.wire(), "completions": found.spread.completions},
+        )
+
+    def dry_run(self, content: dict[str, Any], samples: Iterable[dict[str, Any]]) -> None:
+        """Write and report the report of a dry run and the samples behind it."""
+        path = self.out / "reports" / "samples.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8") as lines:
+            for sample in samples:
+                lines.write(json.dumps(sample, ensure_ascii=False) + "\n")
+        self._channel.report("result_file", filename=path.name, path=self._relative(path))
+        path = self.out / "reports" / "dry_run.json"
+        path.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+        self._channel.report("dry_run", path=self._relative(path))
 
     def warm_start_step(self, step: int, total: int, data: dict[str, Any]) -> None:
         """Report an update of the supervised phase."""
@@ -115,13 +145,26 @@ class Reports:
 
     def _warn_of_truncation(self, step: int, data: dict[str, Any]) -> None:
         """Say once that completions are cut: cut ones carry no gradient."""
-        if not self._warned and data["truncated_share"] > TRUNCATION_WARNING_SHARE:
-            self._warned = True
-            self._channel.report(
-                "warning",
-                message=f"{data['truncated_share']:.0%} of the completions of step {step} were cut "
+        if data["truncated_share"] > TRUNCATION_WARNING_SHARE:
+            self._warn_once(
+                "truncation",
+                f"{data['truncated_share']:.0%} of the completions of step {step} were cut "
                 "at max_completion_tokens and teach nothing; raise it, or ask for shorter answers.",
             )
+
+    def _warn_of_abstention(self, step: int, data: dict[str, Any]) -> None:
+        """Say once that a step had nothing to learn from, as its grader had no opinion."""
+        if data["abstentions"] and data["train_mean_reward"] is None:
+            self._warn_once(
+                "abstention",
+                f"No completion of step {step} got a score: the grader abstained on "
+                f"{data['abstentions']}. Such steps teach nothing.",
+            )
+
+    def _warn_once(self, about: str, message: str) -> None:
+        if about not in self._warned:
+            self._warned.add(about)
+            self._channel.report("warning", message=message)
 
     def _relative(self, path: Path) -> str:
         return str(path.relative_to(self._job_dir))

@@ -15,11 +15,13 @@ from trainer.architecture import check_architecture
 from trainer.channel import Channel
 from trainer.checkpoint import Progress
 from trainer.data import load_demonstrations, load_prompts
+from trainer.dry_run.run import DryRun
 from trainer.errors import Paused
 from trainer.evaluation import Evaluator, mean_score, table
-from trainer.grpo import grpo_step
+from trainer.grpo import Sampled, grpo_step, sample_step
 from trainer.packing import Group
 from trainer.policy import Policy
+from trainer.probe import probe
 from trainer.reports import Reports
 from trainer.rollout.base import RolloutEngine
 from trainer.sampling import Collector, Grader, Rollout
@@ -39,7 +41,12 @@ def run(job_dir: Path, channel: Channel) -> None:
     channel.report("phase", phase="loading")
     with ExitStack() as stack:
         grader = _connect_grader(spec, job_dir, stack)
-        Job(spec, job_dir, channel, grader).execute()
+        job = Job(spec, job_dir, channel, grader)
+        grader.waiting = job.reports.grading
+        if spec.dry_run is None:
+            job.execute()
+        else:
+            DryRun(job, spec.dry_run).execute()
 
 
 class Job:
@@ -139,14 +146,13 @@ class Job:
         self.collector.engine.load_weights(self.policy)
 
     def _reinforce(self) -> dict[str, Any]:
+        step = self.progress.step
         result = grpo_step(
             self.policy,
             self.reference,
-            self.collector,
-            self.rows,
+            self._probe() if step == 0 else self._sample(step),
             self.hp,
-            step=self.progress.step,
-            seed=self.spec.seed,
+            step=step,
             failure_share_limit=self.spec.failure_share_limit,
         )
         began = time.perf_counter()
@@ -166,6 +172,18 @@ class Job:
             if pause:
                 raise Paused(f"Paused after step {self.progress.step}.")
         return data
+
+    def _sample(self, step: int) -> Sampled:
+        return sample_step(self.collector, self.rows, self.hp, step=step, seed=self.spec.seed)
+
+    def _probe(self) -> Sampled:
+        if self.spec.spread_check == "off":
+            return self._sample(0)
+        found = probe(self.spec, self._sample)
+        self.reports.probe(found)
+        if found.refused:
+            raise found.refusal(self.hp.max_completion_tokens)
+        return found.first
 
     def _export(self, metrics: dict[str, Any]) -> None:
         self.channel.report("phase", phase="export")

@@ -1,5 +1,7 @@
 """Sample and grade: completions are graded while others are still being sampled."""
 
+import itertools
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,6 +12,9 @@ from graders.trace import Trace
 from trainer.data import PromptRow
 from trainer.errors import GraderFailures
 from trainer.rollout.base import Completion, RolloutEngine, Sampling
+
+#: Completions that could not be graded which the user is shown.
+EXAMPLES = 5
 
 
 class Grader(Protocol):
@@ -69,7 +74,7 @@ class Collector:
             text = self.tokenizer.decode(completion.token_ids, skip_special_tokens=True)
             sampled[index] = (completion, text)
             group = (index // group_size, group_size) if group_size > 1 else None
-            sample = _sample(text, completion)
+            sample = sample_of(text, completion)
             self.grader.submit(index, sample, rows[index].item, group=group)
             self.progress(len(sampled), len(rows))
         graded: dict[int, Reply] = {}
@@ -83,22 +88,32 @@ def check_failures(rollouts: list[Rollout], limit: float) -> None:
     """Stop when too many completions could not be graded.
 
     Raises:
-        GraderFailures: with the most frequent kind, and examples.
+        GraderFailures: with the most frequent kind, and examples of every kind.
     """
-    failed = [r for r in rollouts if isinstance(r.outcome, Failure)]
-    if len(failed) <= limit * len(rollouts):
+    by_kind: dict[str, list[Rollout]] = defaultdict(list)
+    for rollout in rollouts:
+        if isinstance(rollout.outcome, Failure):
+            by_kind[rollout.outcome.kind].append(rollout)
+    failed = sum(map(len, by_kind.values()))
+    if failed <= limit * len(rollouts):
         return
-    first = failed[0].outcome
+    kinds = sorted(by_kind.values(), key=len, reverse=True)
+    most = kinds[0][0].outcome
+    assert isinstance(most, Failure)
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
+    shown = [rollout for rollout in turns if rollout is not None][:EXAMPLES]
     raise GraderFailures(
-        f"{len(failed)} of {len(rollouts)} completions could not be graded, more than the limit of "
-        f"{limit:.0%}; the first: {first.kind} in grader {first.grader!r}: {first.detail}",
+        f"{failed} of {len(rollouts)} completions could not be graded, more than the limit of "
+        f"{limit:.0%}; most often ({len(kinds[0])}): {most.kind} in grader {most.grader!r}: "
+        f"{most.detail}",
         examples=[
-            {"row": r.row.index, "text": r.text, "outcome": to_wire(r.outcome)} for r in failed[:5]
+            {"row": r.row.index, "text": r.text, "outcome": to_wire(r.outcome)} for r in shown
         ],
     )
 
 
-def _sample(text: str, completion: Completion) -> dict[str, Any]:
+def sample_of(text: str, completion: Completion) -> dict[str, Any]:
+    """What graders read as ``sample``."""
     message = {"role": "assistant", "content": text}
     finish = "length" if completion.truncated else "stop"
     return {

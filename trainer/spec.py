@@ -51,6 +51,15 @@ class Hyperparameters(_Strict):
     eval_samples: int = Field(ge=0)
 
 
+class DryRunSpec(_Strict):
+    """Sample and grade instead of training; ``price_per_hour`` is that of this process."""
+
+    rows: int = Field(ge=1)
+    samples_per_row: int = Field(ge=2)
+    price_per_hour: float | None
+    currency: str
+
+
 class TrainSpec(_Strict):
     """One job, as the training process sees it. No field has a default: the caller resolves all."""
 
@@ -60,6 +69,9 @@ class TrainSpec(_Strict):
     init: str | None
     data: DataSpec
     grader: dict[str, Any]
+    dry_run: DryRunSpec | None
+    #: Whether groups are looked at before the first step, and training is refused without spread.
+    spread_check: Literal["refuse", "warn", "off"]
     warm_start: WarmStartSpec | None
     hyperparameters: Hyperparameters
     checkpoint_interval: int = Field(ge=1)

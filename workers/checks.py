@@ -3,14 +3,16 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rft.dataset import Kind, Report, iter_rows, validate
 
-from core.errors import ConfigurationError, InvalidRequest
+from core.dry_runs import resolve_plan
+from core.errors import ConfigurationError
 from core.methods import Method
-from core.models import Job
+from core.models import DRY_RUN, Job
 from core.nearest import nearest
 from core.registry import BaseModel
 from core.resolve import resolve
@@ -18,6 +20,8 @@ from graders.paths import Path as Variable
 from graders.spec import GraderSpec, check_rows, item_of, parse_grader, variables
 from graders.spec import warnings as grader_warnings
 from workers.context import Context
+from workers.named_dry_run import first_look
+from workers.refused import Refused
 from workers.supervisor.jobdir import fetch_file
 
 #: Warnings of one file that become events; the rest is counted.
@@ -36,21 +40,17 @@ _FORMAT_WARNING = (
 )
 
 
-class Refused(InvalidRequest):
-    """The job cannot be trained as it stands; ``data`` lists what is wrong."""
+@dataclass(frozen=True)
+class Checked:
+    """A job that can be queued: its resolved method and plan, and warnings for the user."""
 
-    def __init__(
-        self, message: str, *, code: str, param: str, data: dict[str, Any] | None = None
-    ) -> None:
-        super().__init__(message, code=code, param=param)
-        self.data = data
+    method: dict[str, Any]
+    plan: dict[str, Any]
+    warnings: list[str]
 
 
-def check_job(context: Context, job: Job, folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """Check a job, with its files brought to ``folder``.
-
-    Returns:
-        The method with every ``auto`` resolved, and warnings for the user.
+def check_job(context: Context, job: Job, folder: Path) -> Checked:
+    """Check a job, with its files brought to ``folder``, and resolve every ``auto``.
 
     Raises:
         InvalidRequest: the job cannot be trained; mostly ``Refused``, which has details.
@@ -60,6 +60,7 @@ def check_job(context: Context, job: Job, folder: Path) -> tuple[dict[str, Any],
     base = _base_model(context, job)
     block = job.method["reinforcement"]
     grader = parse_grader(block["grader"])
+    context.judges.check(grader, param=_GRADER)
     _refuse_tool_calls(grader)
     warnings = [f"Grader: {warning}" for warning in grader_warnings(grader)]
     if block.get("response_format") is not None:
@@ -90,7 +91,13 @@ def check_job(context: Context, job: Job, folder: Path) -> tuple[dict[str, Any],
         warm_rows=rows["training_file" if reference_field else "warm_start_file"],
         model=base,
     )
-    return method, warnings
+    if job.kind == DRY_RUN and job.plan is not None:
+        group_size = method["reinforcement"]["hyperparameters"]["group_size"]
+        train_rows = rows["training_file"]
+        plan = resolve_plan(job.plan, train_rows=train_rows, group_size=group_size)
+        return Checked(method, plan, warnings)
+    look = first_look(context, job, method)
+    return Checked(method, {"spread_check": look.spread_check}, warnings + look.warnings)
 
 
 def _base_model(context: Context, job: Job) -> BaseModel:

@@ -54,19 +54,20 @@ def validate_job(context: Context, job: Job) -> None:
     context.settings.data_dir.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=context.settings.data_dir, prefix="validate-") as folder:
         try:
-            method, warnings = check_job(context, job, Path(folder))
+            checked = check_job(context, job, Path(folder))
         except (DataGone, InvalidRequest) as refusal:
             return _fail(context, job, refusal)
     with context.sessions.begin() as session:
-        for warning in warnings:
+        for warning in checked.warnings:
             add_event(session, job.id, warning, level="warn")
         _move(
             session,
             job.id,
             "queued",
             message="Files validated, moving job to queued state",
-            method=method,
-            hyperparameters=method["reinforcement"]["hyperparameters"],
+            method=checked.method,
+            hyperparameters=checked.method["reinforcement"]["hyperparameters"],
+            plan=checked.plan,
         )
 
 

@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from api.parts import Parts, PartsDep
 from core.errors import StorageError
+from graders.sandbox import SandboxConfig, support
 
 router = APIRouter()
 
@@ -25,10 +26,15 @@ class HealthParts(BaseModel):
 
 
 class Health(BaseModel):
-    """`degraded`: models cannot answer, everything else works."""
+    """`degraded`: models cannot answer, everything else works.
+
+    `python_sandbox` is the tier that runs python graders on this machine; without one they are
+    refused, and all else works.
+    """
 
     status: Literal["ok", "degraded", "unavailable"]
     parts: HealthParts
+    python_sandbox: Literal["process"] | None
 
 
 @router.get("/health")
@@ -39,10 +45,14 @@ async def health(parts: PartsDep, response: Response) -> Health:
         object_store=await run_in_threadpool(_object_store, parts),
         serving="ok" if await parts.serving.is_up() else "unreachable",
     )
+    sandbox = await run_in_threadpool(support, SandboxConfig().python)
+    status: Literal["ok", "degraded", "unavailable"] = "ok"
     if "unreachable" in (found.database, found.object_store):
         response.status_code = 503
-        return Health(status="unavailable", parts=found)
-    return Health(status="ok" if found.serving == "ok" else "degraded", parts=found)
+        status = "unavailable"
+    elif found.serving != "ok":
+        status = "degraded"
+    return Health(status=status, parts=found, python_sandbox=sandbox.tier)
 
 
 def _database(parts: Parts) -> State:

@@ -23,7 +23,7 @@ def create_job(
     tenant: TenantDep, parts: PartsDep, body: Annotated[CreateJob, Depends(json_body(CreateJob))]
 ) -> JobObject:
     """Create a job."""
-    job = record_job(tenant, parts.registry, body)
+    job = record_job(tenant, parts.registry, parts.judges, body)
     return JobObject.of(job, organization_id=parts.settings.organization_id)
 
 

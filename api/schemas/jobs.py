@@ -2,16 +2,33 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import AfterValidator, BaseModel, Field
 
 from api.schemas.common import ApiObject, RequestBody
 from core.methods import Method
 from core.models import Checkpoint, Event, Job
+from graders.masking import masked
 
 #: The hyperparameters that OpenAI shows (and once took) beside `method`.
 TOP_LEVEL = ("batch_size", "learning_rate_multiplier", "n_epochs")
 
 MAX_PAIRS, MAX_KEY, MAX_VALUE = 16, 64, 512
+
+
+def _within_limits(metadata: dict[str, str] | None) -> dict[str, str] | None:
+    pairs = metadata or {}
+    if len(pairs) > MAX_PAIRS:
+        raise ValueError(f"at most {MAX_PAIRS} pairs are kept, not {len(pairs)}")
+    for key, value in pairs.items():
+        if not 0 < len(key) <= MAX_KEY:
+            raise ValueError(f"the key {key[:80]!r} must have 1 to {MAX_KEY} characters")
+        if len(value) > MAX_VALUE:
+            raise ValueError(f"the value of {key!r} must have at most {MAX_VALUE} characters")
+    return metadata or None
+
+
+#: Pairs that a caller attaches; an empty object counts as none.
+Metadata = Annotated[dict[str, str] | None, AfterValidator(_within_limits)]
 
 
 class TopLevelHyperparameters(RequestBody):
@@ -33,21 +50,8 @@ class CreateJob(RequestBody):
     # The suffix becomes part of the model's name, where ':' separates and '/' would split a URL.
     suffix: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] | None = None
     seed: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = None
-    metadata: dict[str, str] | None = None
+    metadata: Metadata = None
     integrations: list[dict[str, Any]] | None = None
-
-    @field_validator("metadata")
-    @classmethod
-    def _within_limits(cls, metadata: dict[str, str] | None) -> dict[str, str] | None:
-        pairs = metadata or {}
-        if len(pairs) > MAX_PAIRS:
-            raise ValueError(f"at most {MAX_PAIRS} pairs are kept, not {len(pairs)}")
-        for key, value in pairs.items():
-            if not 0 < len(key) <= MAX_KEY:
-                raise ValueError(f"the key {key[:80]!r} must have 1 to {MAX_KEY} characters")
-            if len(value) > MAX_VALUE:
-                raise ValueError(f"the value of {key!r} must have at most {MAX_VALUE} characters")
-        return metadata or None
 
 
 class JobError(BaseModel):
@@ -95,7 +99,7 @@ class JobObject(ApiObject):
             organization_id=organization_id,
             status=row.status,
             error=JobError.model_validate(row.error) if row.error else None,
-            method=row.method,
+            method=masked_method(row.method),
             hyperparameters={name: hyperparameters[name] for name in TOP_LEVEL},
             training_file=row.training_file,
             validation_file=row.validation_file,
@@ -106,6 +110,12 @@ class JobObject(ApiObject):
             integrations=row.integrations or [],
             metadata=row.meta,
         )
+
+
+def masked_method(method: dict[str, Any]) -> dict[str, Any]:
+    """Return a job's method as callers may see it: without the secrets of its grader."""
+    block = method["reinforcement"]
+    return {**method, "reinforcement": {**block, "grader": masked(block["grader"])}}
 
 
 class EventObject(ApiObject):

@@ -4,96 +4,40 @@ What needs the bytes of the files (their rows, the grader's variables) is checke
 which the wake-up written with the job calls.
 """
 
-import secrets
-from dataclasses import dataclass
-
-from pydantic import ValidationError
-
-from api.bodies import invalid
-from api.schemas.jobs import TOP_LEVEL, CreateJob
-from api.services.models import base_of, find_trained, way_out
+from api.schemas.jobs import CreateJob
+from api.services.job_parts import find_start, keep_rank, merged, record, training_files
 from api.tenant import Tenant
 from core.errors import InvalidRequest, UnsupportedMethod
-from core.events import add_event
-from core.methods import Hyperparameters, Method, normalise, reinforcement_of
-from core.models import File, Job
-from core.queue import LIGHT, enqueue_wake
-from core.registry import BaseModel, Registry
+from core.judges import JudgeBook
+from core.methods import Method, reinforcement_of
+from core.models import DRY_RUN, Job
+from core.registry import Registry
 from core.resolve import check_model
-
-#: One more than the largest seed.
-SEEDS = 2**31
+from graders.spec import parse_grader
 
 
-@dataclass(frozen=True)
-class Start:
-    """Where training starts: a base model, and the trained model on it to go on from, if any.
-
-    `lora_rank` is what that model was trained with: its adapter can only go on at the same rank.
-    """
-
-    base: BaseModel
-    init_from: str | None = None
-    lora_rank: int | None = None
-
-
-def create_job(tenant: Tenant, registry: Registry, request: CreateJob) -> Job:
+def create_job(tenant: Tenant, registry: Registry, judges: JudgeBook, request: CreateJob) -> Job:
     """Record a job in `validating_files`, its first event and the wake-up of a worker.
 
     Raises `InvalidRequest` in the words of OpenAI's API.
     """
-    start = _start(tenant, registry, request.model)
-    method = _keep_rank(_method(request), start)
+    start = find_start(tenant, registry, request.model)
+    method = keep_rank(_method(request), start)
     _refuse_integrations(request)
     check_model(method, start.base)
     block = reinforcement_of(method)
-    training = _file(tenant, request.training_file, "training_file")
-    validation = _optional_file(tenant, request.validation_file, "validation_file")
-    warm_start = block.warm_start.file if block.warm_start else None
-    _optional_file(tenant, warm_start, "method.reinforcement.warm_start.file")
-    if validation is not None and validation.sha256 == training.sha256:
-        raise InvalidRequest(
-            "training_file and validation_file have the same content; validate on rows that"
-            " training does not see, or leave validation_file out.",
-            param="validation_file",
-        )
-    job = Job(
-        project_id=tenant.project_id,
-        model=start.base.id,
-        init_from=start.init_from,
-        method=normalise(method),
-        hyperparameters=block.hyperparameters.model_dump(),
-        training_file=training.id,
-        validation_file=validation.id if validation else None,
-        warm_start_file=warm_start,
-        seed=secrets.randbelow(SEEDS) if request.seed is None else request.seed,
+    judges.check(parse_grader(block.grader), param="method.reinforcement.grader")
+    _check_dry_run(tenant, block.dry_run)
+    files = training_files(tenant, request.training_file, request.validation_file, block)
+    return record(
+        tenant,
+        start,
+        method,
+        files,
+        words="fine-tuning job",
+        seed=request.seed,
+        metadata=request.metadata,
         suffix=request.suffix,
-        meta=request.metadata,
-        integrations=[],
-        result_files=[],
-    )
-    tenant.session.add(job)
-    tenant.session.flush()
-    add_event(tenant.session, job.id, f"Created fine-tuning job: {job.id}", data={})
-    enqueue_wake(tenant.session, LIGHT)
-    return job
-
-
-def _start(tenant: Tenant, registry: Registry, name: str) -> Start:
-    base = registry.get(name)
-    if base is not None:
-        return Start(base=base)
-    checkpoint = find_trained(tenant, name)
-    if checkpoint is not None:
-        base = registry.get(base_of(tenant, checkpoint))
-        if base is not None:
-            parent = tenant.session.get_one(Job, checkpoint.job_id)
-            rank = parent.hyperparameters["lora_rank"] if checkpoint.kind == "adapter" else 0
-            return Start(base=base, init_from=checkpoint.name, lora_rank=rank)
-    raise InvalidRequest(
-        f"Model {name} is not available for fine-tuning or does not exist."
-        f" {way_out(tenant, registry, name)}",
-        code="model_not_available",
     )
 
 
@@ -110,39 +54,8 @@ def _method(request: CreateJob) -> Method:
     if request.hyperparameters is None:
         return method
     beside = request.hyperparameters.model_dump(exclude_none=True)
-    given = block.hyperparameters.model_dump(exclude_unset=True)
-    for name in TOP_LEVEL:
-        if name in beside and given.get(name, beside[name]) != beside[name]:
-            raise InvalidRequest(
-                f"hyperparameters.{name} and method.reinforcement.hyperparameters.{name} differ;"
-                " set only the second.",
-                param=f"hyperparameters.{name}",
-            )
-    try:
-        merged = Hyperparameters.model_validate(given | beside)
-    except ValidationError as error:
-        raise invalid(error, beside, prefix="hyperparameters") from error
-    block = block.model_copy(update={"hyperparameters": merged})
+    block = merged(block, beside, prefix="hyperparameters")
     return method.model_copy(update={"reinforcement": block})
-
-
-def _keep_rank(method: Method, start: Start) -> Method:
-    """Return the method with the rank of the model that training goes on from."""
-    block = reinforcement_of(method)
-    asked = block.hyperparameters.lora_rank
-    # All weights can be trained from an adapter: it is folded in first.
-    if start.lora_rank is None or asked in (start.lora_rank, 0):
-        return method
-    if asked != "auto":
-        raise InvalidRequest(
-            f"{start.init_from} was trained with lora_rank {start.lora_rank}, so training cannot go"
-            f" on with {asked}; leave lora_rank out, or set 0 to train all weights.",
-            param="method.reinforcement.hyperparameters.lora_rank",
-        )
-    kept = block.hyperparameters.model_copy(update={"lora_rank": start.lora_rank})
-    return method.model_copy(
-        update={"reinforcement": block.model_copy(update={"hyperparameters": kept})}
-    )
 
 
 def _refuse_integrations(request: CreateJob) -> None:
@@ -156,26 +69,19 @@ def _refuse_integrations(request: CreateJob) -> None:
         )
 
 
-def _optional_file(tenant: Tenant, file_id: str | None, param: str) -> File | None:
-    return None if file_id is None else _file(tenant, file_id, param)
-
-
-def _file(tenant: Tenant, file_id: str, param: str) -> File:
-    """Return a file that can train, or raise the error that names it and the way out."""
-    file = tenant.find(File, file_id)
-    name = param.removeprefix("method.reinforcement.")
-    if file is None:
-        way_out = "No such file in this project; upload it with purpose 'fine-tune'."
-    elif not file.live:
-        way_out = "The file was deleted or has expired; upload it again."
-    elif file.purpose != "fine-tune":
-        way_out = f"Its purpose is '{file.purpose}'; upload it with purpose 'fine-tune'."
-    elif file.status != "processed":
-        raise InvalidRequest(
-            f"File '{file_id}' is still being processed and is not ready to be used for"
-            " fine-tuning. Please try again later.",
-            param=param,
-        )
+def _check_dry_run(tenant: Tenant, name: str | None) -> None:
+    """Refuse a dry run that is not there or not done; a worker compares it with the job."""
+    if name is None:
+        return
+    dry_run = tenant.find(Job, name)
+    if dry_run is None or dry_run.kind != DRY_RUN:
+        reason = "No such dry run in this project; GET /v1/fine_tuning/dry_runs lists them."
+    elif dry_run.report is None:
+        reason = f"It is {dry_run.status} and has no report; wait for it, or leave it out."
     else:
-        return file
-    raise InvalidRequest(f"invalid {name}: {file_id}. {way_out}", param=param)
+        return
+    raise InvalidRequest(
+        f"invalid dry_run: {name}. {reason}",
+        param="method.reinforcement.dry_run",
+        code="invalid_value",
+    )

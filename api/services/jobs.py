@@ -1,4 +1,4 @@
-"""Reading jobs and steering them."""
+"""Reading jobs and dry runs, and steering them."""
 
 from collections.abc import Mapping
 
@@ -8,18 +8,23 @@ from api.pagination import Page, clamp, paginate
 from api.services.metadata import carries
 from api.tenant import Tenant
 from core.errors import IllegalTransition
-from core.models import Checkpoint, Event, Job
+from core.models import TRAINING, Checkpoint, Event, Job
 from core.states import transition
 
 
 def list_jobs(
-    tenant: Tenant, *, after: str | None, limit: int | None, metadata: Mapping[str, str] | None
+    tenant: Tenant,
+    *,
+    after: str | None,
+    limit: int | None,
+    metadata: Mapping[str, str] | None,
+    kind: str = TRAINING,
 ) -> Page[Job]:
-    """Return a page of jobs, newest first.
+    """Return a page of jobs of one kind, newest first.
 
     `metadata` keeps jobs that carry all these pairs; an empty mapping keeps those without any.
     """
-    query = tenant.select(Job)
+    query = tenant.select(Job).where(Job.kind == kind)
     if metadata is not None and not metadata:
         query = query.where(Job.meta.is_(None))
     for key, value in (metadata or {}).items():

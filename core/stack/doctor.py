@@ -22,6 +22,7 @@ from core.stack.ports import LOCALHOST, PortBook, is_free
 from core.stack.servers import broker_answers
 from core.stack.stack import MIN_FREE_BYTES
 from core.store import ObjectStore
+from graders.sandbox import SandboxConfig, support
 
 #: The extras that a machine running everything needs.
 _EXTRAS = ("api", "worker", "embedded")
@@ -40,6 +41,7 @@ def examine(folder: Path) -> Iterator[Check]:
     """Check everything, for the stack in `folder` or, when RFT_DATABASE_URL is set, for that."""
     yield check_packages()
     yield check_disk(folder)
+    yield check_sandbox()
     try:
         outside = read_settings()
     except ConfigurationError as error:
@@ -103,6 +105,15 @@ def check_disk(folder: Path) -> Check:
     if free >= MIN_FREE_BYTES:
         return Check("disk", ok=True, text=room)
     return Check("disk", ok=False, text=f"only {room}; free some, or name another folder")
+
+
+def check_sandbox() -> Check:
+    """Check that the code of python graders can be confined here."""
+    python = SandboxConfig().python
+    found = support(python)
+    if found.tier is None:
+        return Check("sandbox", ok=False, text=f"python graders are refused: {found.detail}")
+    return Check("sandbox", ok=True, text=f"tier {found.tier}: {found.detail}, on {python}")
 
 
 def check_servers(settings: Settings) -> Iterator[Check]:

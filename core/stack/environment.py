@@ -22,7 +22,9 @@ def choose_ports(folder: Path) -> dict[str, int]:
 def embedded_environment(folder: Path, ports: Mapping[str, int]) -> dict[str, str]:
     """Return the `RFT_…` variables of the stack in `folder` that listens on `ports`."""
     secret, outside = credentials.load(folder), read_settings()
+    judges = outside.judges_file
     return {
+        **({"RFT_JUDGES_FILE": str(judges.resolve())} if judges else {}),
         "RFT_DATA_DIR": str(folder),
         "RFT_DATABASE_URL": database_url(folder),
         "RFT_BROKER_URL": f"redis://:{secret.broker_password}@{LOCALHOST}:{ports['broker']}/0",

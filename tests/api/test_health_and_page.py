@@ -20,13 +20,14 @@ def test_health_names_the_part_that_is_down(
         return response.status_code, response.json()
 
     parts = {"database": "ok", "object_store": "ok", "serving": "ok"}
-    assert health() == (200, {"status": "ok", "parts": parts})
+    tier = {"python_sandbox": "process"}
+    assert health() == (200, {"status": "ok", "parts": parts} | tier)
     model_server.down = True
     parts["serving"] = "unreachable"
-    assert health() == (200, {"status": "degraded", "parts": parts})
+    assert health() == (200, {"status": "degraded", "parts": parts} | tier)
     store.down = True
     parts["object_store"] = "unreachable"
-    assert health() == (503, {"status": "unavailable", "parts": parts})
+    assert health() == (503, {"status": "unavailable", "parts": parts} | tier)
 
 
 def test_without_a_built_dashboard_the_page_says_so(api: Api) -> None:

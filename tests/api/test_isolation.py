@@ -9,7 +9,7 @@ import pytest
 from fastapi.routing import APIRoute
 from sqlalchemy.orm import Session, sessionmaker
 
-from tests.api.examples import add_checkpoint, error_of, job_body, jsonl, set_status, upload
+from tests.api.examples import GRADER, add_checkpoint, error_of, job_body, jsonl, set_status, upload
 from tests.api.running import Api
 
 #: Routes that answer without a key.
@@ -24,6 +24,7 @@ class Theirs:
     job_id: str
     model: str
     key_id: str
+    dry_run_id: str
 
     def fill(self, path: str) -> str:
         """Put the other project's ids into a route's path."""
@@ -32,6 +33,7 @@ class Theirs:
             ("{fine_tuning_job_id}", self.job_id),
             ("{model:path}", self.model),
             ("{key_id}", self.key_id),
+            ("{dry_run_id}", self.dry_run_id),
         ):
             path = path.replace(placeholder, value)
         assert "{" not in path, f"tell this test what fills {path}"
@@ -45,7 +47,17 @@ def theirs(client: openai.OpenAI, http: httpx.Client, sessions: sessionmaker[Ses
     job = client.fine_tuning.jobs.create(**job_body(file.id))
     add_checkpoint(sessions, job.id, 8, name="ft:theirs")
     key = http.post("/v1/organization/api_keys", json={"name": "k"}).json()
-    return Theirs(file_id=file.id, job_id=job.id, model="ft:theirs", key_id=key["id"])
+    dry_run = http.post(
+        "/v1/fine_tuning/dry_runs",
+        json={"model": "base-1", "training_file": file.id, "grader": GRADER},
+    ).json()
+    return Theirs(
+        file_id=file.id,
+        job_id=job.id,
+        model="ft:theirs",
+        key_id=key["id"],
+        dry_run_id=dry_run["id"],
+    )
 
 
 def routes(api: Api) -> list[tuple[str, str]]:
@@ -56,7 +68,7 @@ def routes(api: Api) -> list[tuple[str, str]]:
 
 def test_every_route_wants_a_key(api: Api, theirs: Theirs) -> None:
     walked = routes(api)
-    assert len(walked) >= 22
+    assert len(walked) >= 29
     for method, path in walked:
         if path not in OPEN:
             error_of(httpx.request(method, api.url + theirs.fill(path)), 401)
@@ -73,10 +85,12 @@ def test_every_route_with_an_id_finds_nothing_of_another_project(
             message = error_of(response, 404)["message"]
             assert "unknown_url" not in response.text, f"{path} was not reached: {message}"
             walked += 1
-    assert walked >= 13
+    assert walked >= 16
     with httpx.Client(base_url=api.url, headers={"authorization": f"Bearer {api.key}"}) as owner:
         job = owner.get(f"/v1/fine_tuning/jobs/{theirs.job_id}").json()
         assert job["status"] == "validating_files"
+        dry_run = owner.get(f"/v1/fine_tuning/dry_runs/{theirs.dry_run_id}").json()
+        assert dry_run["status"] == "validating_files"
         assert owner.get(f"/v1/files/{theirs.file_id}/content").content == jsonl()
         assert owner.get(f"/v1/models/{theirs.model}").status_code == 200
         key = owner.get(f"/v1/organization/api_keys/{theirs.key_id}").json()
@@ -92,13 +106,18 @@ def test_every_list_is_empty_of_another_projects_things(
             text = httpx.get(api.url + path, headers=headers).text
             for value in (theirs.file_id, theirs.job_id, theirs.model, theirs.key_id):
                 assert value not in text
+            assert theirs.dry_run_id not in text
 
 
 def test_a_cursor_of_another_project_leads_nowhere(
     api: Api, theirs: Theirs, new_key: Callable[..., str]
 ) -> None:
     headers = {"authorization": f"Bearer {new_key()}"}
-    for path, after in (("files", theirs.file_id), ("fine_tuning/jobs", theirs.job_id)):
+    for path, after in (
+        ("files", theirs.file_id),
+        ("fine_tuning/jobs", theirs.job_id),
+        ("fine_tuning/dry_runs", theirs.dry_run_id),
+    ):
         response = httpx.get(f"{api.url}/v1/{path}", params={"after": after}, headers=headers)
         assert response.json()["data"] == []
 

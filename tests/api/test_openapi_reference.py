@@ -30,7 +30,7 @@ from tests.api.running import Api
 VARIABLE = "RFT_OPENAPI_REFERENCE"
 JOBS = "/fine_tuning/jobs"
 #: The paths that are this server's own.
-OWN = ("/v1/organization/", "/health")
+OWN = ("/v1/organization/", "/v1/fine_tuning/dry_runs", "/health")
 
 
 def reference() -> dict[str, Any] | None:

@@ -43,7 +43,8 @@ def test_a_name_like_no_other_comes_with_the_known_ones(http: httpx.Client) -> N
     error = error_of(http.post(JOBS, json=job_body("file-1", yyy=1, method=method)), 400)
     assert error["message"] == (
         "Unknown parameters: 'method.reinforcement.zzz', 'yyy'."
-        " 'method.reinforcement' takes grader, response_format, hyperparameters, warm_start."
+        " 'method.reinforcement' takes grader, response_format, hyperparameters, warm_start,"
+        " dry_run, allow_no_spread."
         " The body takes model, training_file, validation_file, method, hyperparameters, suffix,"
         " seed, metadata, integrations."
     )

@@ -3,7 +3,7 @@
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import inspect
+from sqlalchemy import inspect, text
 
 from core.db import make_engine
 from core.migrate import downgrade, upgrade
@@ -39,6 +39,34 @@ def test_down_to_base_leaves_no_table(empty_url: str) -> None:
     downgrade(empty_url, "base")
     engine = make_engine(empty_url)
     assert inspect(engine).get_table_names() == ["alembic_version"]
+    engine.dispose()
+
+
+def test_jobs_of_before_train_and_dry_runs_do_not_go_back(empty_url: str) -> None:
+    columns = (
+        "project_id, status, model, method, hyperparameters, training_file, seed, created_at, seq,"
+        " result_files, priority, fence, attempts, failed_attempts, step"
+    )
+    values = "'p', 'queued', 'm', '{}', '{}', 'f', 1, 1, 1, '[]', 0, 0, 0, 0, 0"
+    upgrade(empty_url, "0001")
+    engine = make_engine(empty_url)
+    with engine.begin() as connection:
+        connection.execute(text("INSERT INTO projects (id, name, created_at) VALUES ('p', '', 1)"))
+        connection.execute(text(f"INSERT INTO jobs (id, {columns}) VALUES ('old', {values})"))
+    upgrade(empty_url)
+    with engine.begin() as connection:
+        insert = f"INSERT INTO jobs (id, kind, {columns}) VALUES ('dry', 'dry_run', {values})"
+        connection.execute(text(insert))
+        event = "INSERT INTO events (id, job_id, created_at, level, type, message)"
+        for job in ("old", "dry"):
+            row = f"('{job}', '{job}', 1, 'info', 'message', '')"
+            connection.execute(text(f"{event} VALUES {row}"))
+        kinds = connection.execute(text("SELECT id, kind FROM jobs ORDER BY id")).all()
+        assert kinds == [("dry", "dry_run"), ("old", "training")]
+    downgrade(empty_url, "0001")
+    with engine.connect() as connection:
+        for table in ("jobs", "events"):
+            assert connection.execute(text(f"SELECT id FROM {table}")).scalars().all() == ["old"]
     engine.dispose()
 
 

@@ -31,6 +31,7 @@ EXIT_CODES = {
     "no_disk": 7,
     "invalid_data": 8,
     "weights_mismatch": 9,
+    "no_spread": 10,
 }
 DEFAULTS: dict[str, Any] = {
     "warm_steps": 2,
@@ -66,6 +67,8 @@ class FakeTrainer:
         self._remember()
         total = self.plan["steps"]
         self._phase("loading")
+        if self.spec["dry_run"]:
+            self._dry_run()
         self.say("started", step=self.step, total_steps=total, resumed=self.resumed)
         if not self.resumed:
             self._phase("base_evaluation")
@@ -74,9 +77,27 @@ class FakeTrainer:
                 self._warm_start()
             self._checkpoint("rl", self.step, final=False, metrics={})
         self._phase("rl")
+        if self.step == 0 and self.spec["spread_check"] != "off":
+            self._probe()
         while self.step < total:
             self._rl_step()
         self._export()
+
+    def _dry_run(self) -> None:
+        plan = self.spec["dry_run"]
+        total = plan["rows"] * plan["samples_per_row"]
+        self.say("started", step=0, total_steps=total, resumed=False)
+        self._phase("dry_run")
+        for done in (total // 2, total):
+            self._point(f"dry_run:{done}")
+            self.say("progress", phase="dry_run", done=done, total=total)
+        folder = self.dir / "out/reports"
+        folder.mkdir(parents=True)
+        (folder / "samples.jsonl").write_text('{"row": 0}\n')
+        self.say("result_file", filename="samples.jsonl", path="out/reports/samples.jsonl")
+        shutil.copy(Path(__file__).with_name("dry_run_report.json"), folder / "dry_run.json")
+        self.say("dry_run", path="out/reports/dry_run.json")
+        self.end("done", "Training is complete.")
 
     def _warm_start(self) -> None:
         self._phase("warm_start")
@@ -87,6 +108,11 @@ class FakeTrainer:
             self.say("metrics", phase="warm_start", step=step, total_steps=total, data=data)
         self._phase("warm_start_evaluation")
         self._evaluate("warm_start")
+
+    def _probe(self) -> None:
+        groups = {"total": 2, "with_spread": 2, "all_solved": 0, "all_same": 0, "too_few": 0}
+        said = "2 of 2 groups (100%) have a spread of scores to learn from."
+        self.say("probe", level="info", message=said, data={"groups": groups})
 
     def _rl_step(self) -> None:
         total, step = self.plan["steps"], self.step + 1

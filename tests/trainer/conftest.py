@@ -103,6 +103,8 @@ def _spec(model: Path, changes: dict[str, Any]) -> dict[str, Any]:
             "warm_start": "data/warm_start.jsonl",
         },
         "grader": GRADER,
+        "dry_run": None,
+        "spread_check": "warn",
         "warm_start": {
             "epochs": 5,
             "learning_rate": 1e-2,

@@ -11,7 +11,7 @@ from graders.outcome import Failure, Outcome, Score
 from trainer import grpo
 from trainer.data import PromptRow, batch_for_step
 from trainer.errors import Diverged, GraderFailures, WeightsMismatch
-from trainer.grpo import grpo_step
+from trainer.grpo import grpo_step, sample_step
 from trainer.packing import Group
 from trainer.policy import Policy
 from trainer.rollout.base import Completion, Sampling
@@ -83,9 +83,8 @@ def _step(policy: Policy, scripted: Scripted, hp: Hyperparameters = HP) -> grpo.
     if policy.optimizer is None:
         policy.start_optimizer()
     collector = Collector(scripted, scripted, policy.tokenizer, lambda _done, _total: None)
-    return grpo_step(
-        policy, None, collector, ROWS, hp, step=0, seed=0, failure_share_limit=0.5
-    )  # fmt: skip
+    sampled = sample_step(collector, ROWS, hp, step=0, seed=0)
+    return grpo_step(policy, None, sampled, hp, step=0, failure_share_limit=0.5)
 
 
 def _weights(policy: Policy) -> list[torch.Tensor]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from core.process.environment import clean_environment
 from tests.workers.lab import wait_for
-from workers.supervisor.process import TrainerProcess, trainer_environment
+from workers.supervisor.process import TrainerProcess
 
 
 def start(code: str, directory: Path) -> TrainerProcess:
@@ -15,7 +16,7 @@ def start(code: str, directory: Path) -> TrainerProcess:
     return TrainerProcess(
         [sys.executable, "-c", prelude + code],
         directory=directory,
-        environment=trainer_environment(os.environ),
+        environment=clean_environment(os.environ),
     )
 
 
@@ -103,7 +104,7 @@ def _is_zombie(pid: int) -> bool:
 
 def test_command_that_does_not_exist_ends_like_a_trainer_that_fails(tmp_path: Path) -> None:
     process = TrainerProcess(
-        ["/no/such/program"], directory=tmp_path, environment=trainer_environment(os.environ)
+        ["/no/such/program"], directory=tmp_path, environment=clean_environment(os.environ)
     )
     assert process.wait(10) == 1
     assert "/no/such/program" in process.log_tail() or "No such file" in process.log_tail()
@@ -130,7 +131,7 @@ def test_environment_keeps_what_runs_a_trainer_and_no_secret() -> None:
         "HF_TOKEN": "secret",
         "SOMETHING_NEW": "secret",
     }
-    seen = trainer_environment(worker)
+    seen = clean_environment(worker)
     assert "secret" not in seen.values()
     assert set(seen) == {name for name, value in worker.items() if value != "secret"} | {
         "PYTHONPATH"

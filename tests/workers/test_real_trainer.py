@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from api.schemas.dry_runs import DryRunObject
 from core import manifest
-from core.models import Job, Metric
+from core.ids import new_id
+from core.models import DRY_RUN, File, Job, Metric
 from tests.fakes.tiny_model import make_tiny_model
 from tests.workers.lab import Lab, Running, processes_of, wait_for
 from workers.supervisor.attempt import Conduct
+from workers.validation import validate_waiting
 
 pytestmark = pytest.mark.slow
 
@@ -80,7 +83,11 @@ def numbers(lab: Lab, job_id: str) -> list[dict[str, object]]:
             .order_by(Metric.phase.desc(), Metric.step)
         )
         return [
-            {k: v for k, v in data.items() if k not in ("timing", "grader_latency_mean_s")}
+            {
+                k: v
+                for k, v in data.items()
+                if k not in ("timing", "grader_latency_mean_s", "graders")
+            }
             for data in steps
         ]
 
@@ -112,3 +119,31 @@ def test_real_trainer_killed_half_way_ends_with_the_curve_of_one_that_was_not(
     final = real_lab.checkpoints(disturbed)[-1]
     manifest.fetch(real_lab.context.store, final.object_prefix, tmp_path / "final")
     assert (tmp_path / "final" / "model.safetensors").exists()
+
+
+def test_real_dry_run_leaves_a_report_that_the_api_shows(real_lab: Lab) -> None:
+    block = {"grader": digits_grader(), "hyperparameters": {"max_completion_tokens": 12}}
+    plan = {"rows": 4, "samples_per_row": 3}
+    method = {"type": "reinforcement", "reinforcement": block}
+    dry_run = real_lab.new_job(
+        method, id=new_id("dryrun-"), kind=DRY_RUN, plan=plan, validation_file=None
+    )
+    validate_waiting(real_lab.context, owner="lab")
+    real_lab.run()
+    job = real_lab.job(dry_run)
+    assert job.status == "succeeded", real_lab.messages(dry_run)
+    shown = DryRunObject.of(job)
+    assert shown.report is not None and shown.progress is not None
+    assert (shown.report.completions, shown.progress.done, shown.progress.total) == (12, 12, 12)
+    with real_lab.context.sessions() as session:
+        samples = session.get_one(File, shown.samples_file)
+    lines = real_lab.context.store.get_bytes(samples.object_key).splitlines()
+    assert len(lines) == 12
+
+
+def test_real_look_before_the_first_step_is_an_event(real_lab: Lab) -> None:
+    job_id = queued(real_lab)
+    real_lab.run()
+    (look,) = [e for e in real_lab.events(job_id) if e.data and "groups" in e.data]
+    assert (look.phase, look.step) == ("rl", 1)
+    assert "groups" in look.message

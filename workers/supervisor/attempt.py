@@ -9,21 +9,24 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from sqlalchemy import select
 
 from core.errors import NO_SPACE, ConfigurationError, StaleFence, StorageError
 from core.fenced import FencedWriter
 from core.models import Job, Metric
+from core.process.environment import clean_environment
 from graders.client import start_grader_process
 from graders.errors import GraderProcessError
 from workers.context import Context
 from workers.supervisor import jobdir, names
 from workers.supervisor.checkpoints import CheckpointStore, forget_states
+from workers.supervisor.dry_run import with_judge_prices
 from workers.supervisor.grace import Grace, WorkerStopping
 from workers.supervisor.heartbeat import Heartbeat
 from workers.supervisor.outcome import MAX_FAILED_ATTEMPTS, Ending, conclude, explain
-from workers.supervisor.process import TrainerProcess, trainer_environment
+from workers.supervisor.process import TrainerProcess
 from workers.supervisor.protocol import CheckpointWritten, ProtocolError, parse
 from workers.supervisor.reports import Recorder
 from workers.supervisor.results import step_metrics_csv
@@ -87,7 +90,9 @@ class Attempt:
             self._tidy_up()
         else:
             logger.warning("%s: %s: %s", self._job.id, ending.reason, ending.message)
-            conclude(self._writer, ending, failed_attempts=self._read_job().failed_attempts)
+            failed_attempts = self._read_job().failed_attempts
+            kind = self._job.kind
+            conclude(self._writer, ending, failed_attempts=failed_attempts, kind=kind)
 
     def _run_guarded(self) -> Ending | None:
         try:
@@ -117,10 +122,11 @@ class Attempt:
         jobdir.prepare(self._context, self._job, self._writer, self._directory)
 
     def _run_trainer(self, stack: ExitStack) -> Ending | None:
-        environment = trainer_environment(os.environ)
-        grader = start_grader_process(
-            self._job.method["reinforcement"]["grader"], self._directory, env=environment
-        )
+        environment = clean_environment(os.environ)
+        spec = self._job.method["reinforcement"]["grader"]
+        # Only this process gets the keys of judges; the trainer does without.
+        keys = self._context.judges.environment(spec)
+        grader = start_grader_process(spec, self._directory, env={**environment, **keys})
         stack.callback(grader.close)
         trainer = TrainerProcess(
             [*self._conduct.command, str(self._directory)],
@@ -145,9 +151,12 @@ class Attempt:
         if ending is None and recorder.final is not None:
             self._succeed(recorder, recorder.final, uploads)
             return None
+        if ending is None and recorder.dry_run is not None:
+            self._succeed_dry_run(recorder, recorder.dry_run, uploads)
+            return None
         if ending is None or ending.reason in ("error", "killed"):
             logger.error("The trainer's last words:\n%s", trainer.log_tail())
-        return ending or Ending("error", "The trainer finished without a final checkpoint.")
+        return ending or Ending("error", "The trainer finished without a result.")
 
     def _recorder(self, trainer: TrainerProcess, uploads: Uploads) -> Recorder:
         checkpoints = CheckpointStore(
@@ -186,14 +195,24 @@ class Attempt:
 
     def _succeed(self, recorder: Recorder, final: CheckpointWritten, uploads: Uploads) -> None:
         uploads.submit(lambda: self._publish("step_metrics.csv", self._step_metrics()))
-        for filename, path in recorder.result_files.items():
-            uploads.submit(partial(self._publish, filename, path.read_bytes()))
-        self._drain(uploads)
+        self._publish_files(recorder, uploads)
         name = jobdir.final_name(self._context, self._job)
         self._writer.event(f"New fine-tuned model created: {name}", phase="export", step=final.step)
         self._writer.transition(
             "succeeded", fine_tuned_model=name, trained_tokens=final.trained_tokens
         )
+
+    def _succeed_dry_run(
+        self, recorder: Recorder, report: dict[str, Any], uploads: Uploads
+    ) -> None:
+        self._publish_files(recorder, uploads)
+        priced = with_judge_prices(report, self._context.judges)
+        self._writer.transition("succeeded", report=priced)
+
+    def _publish_files(self, recorder: Recorder, uploads: Uploads) -> None:
+        for filename, path in recorder.result_files.items():
+            uploads.submit(partial(self._publish, filename, path.read_bytes()))
+        self._drain(uploads)
 
     def _publish(self, filename: str, content: bytes) -> None:
         key = names.result_key(self._job.id, filename=filename, fence=self._writer.fence)

@@ -10,9 +10,11 @@ from core import manifest
 from core.errors import ManifestMismatch, ManifestMissing, NotFound, ObjectMissing
 from core.fenced import FencedWriter
 from core.models import Checkpoint, File, Job
+from graders.masking import masked
 from trainer.spec import DataSpec, Hyperparameters, ModelSpec, TrainSpec, WarmStartSpec
 from workers.context import Context
 from workers.supervisor import names
+from workers.supervisor.dry_run import dry_run_spec
 
 #: Most steps between two checkpoints; evaluations bring further ones.
 CHECKPOINT_INTERVAL = 10
@@ -72,7 +74,10 @@ def make_spec(context: Context, job: Job) -> TrainSpec:
             validation="data/validation.jsonl" if job.validation_file else None,
             warm_start="data/warm_start.jsonl" if job.warm_start_file else None,
         ),
-        grader=method["grader"],
+        # The grader process has the real one; the trainer needs no secret headers.
+        grader=masked(method["grader"]),
+        dry_run=dry_run_spec(settings, job),
+        spread_check=(job.plan or {}).get("spread_check", "refuse"),
         warm_start=_warm_start(method.get("warm_start")),
         hyperparameters=Hyperparameters(
             **{name: values[name] for name in Hyperparameters.model_fields}

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.errors import IllegalTransition
 from core.fenced import FencedWriter
-from core.models import Job
+from core.models import DRY_RUN, TRAINING, Job
 from workers.supervisor.protocol import Ended
 
 #: Attempts that may end without a new checkpoint before the job fails.
@@ -17,11 +17,15 @@ MAX_FAILED_ATTEMPTS = 3
 #: Something outside the job must change first, so it waits for the user.
 _PAUSING = frozenset({"no_disk", "grader_failures", "no_model"})
 #: Another attempt would end the same way.
-_FATAL = frozenset({"diverged", "invalid_data", "data_gone"})
+_FATAL = frozenset({"diverged", "invalid_data", "data_gone", "no_spread"})
 #: Nothing is wrong with the job: another attempt costs it nothing.
 _BLAMELESS = frozenset({"paused", "store_unreachable", "worker_stopping"})
 
-_GOES_ON = "The job will go on from its last checkpoint."
+#: What follows an attempt that another one makes up for.
+_GOES_ON = {
+    TRAINING: "The job will go on from its last checkpoint.",
+    DRY_RUN: "The dry run will start again.",
+}
 
 
 @dataclass(frozen=True)
@@ -69,33 +73,37 @@ def _unreported(exit_code: int) -> tuple[str, str]:
     return "error", f"The trainer stopped with exit code {exit_code} and gave no reason."
 
 
-def conclude(writer: FencedWriter, ending: Ending, *, failed_attempts: int) -> None:
-    """Move a job whose attempt did not finish the training to its next state.
+def conclude(writer: FencedWriter, ending: Ending, *, failed_attempts: int, kind: str) -> None:
+    """Move a job whose attempt did not finish to its next state.
 
     Args:
         failed_attempts: how many attempts in a row had brought no checkpoint before this one.
+        kind: of the job; a dry run, which keeps nothing, fails where training would be paused.
 
     Raises:
         StaleFence: the job was cancelled or taken over meanwhile.
     """
-    if ending.reason in _FATAL:
+    goes_on = _GOES_ON[kind]
+    if ending.reason in _FATAL or (ending.reason in _PAUSING and kind == DRY_RUN):
         _fail(writer, ending, ending.message)
     elif ending.reason in _PAUSING:
         writer.event(ending.message, level="error", data=ending.data)
         writer.transition("paused")
     elif ending.reason in _BLAMELESS:
         if ending.reason != "paused":
-            writer.event(f"{ending.message} {_GOES_ON}", level="warn")
+            writer.event(f"{ending.message} {goes_on}", level="warn")
         _set_aside(writer)
     elif failed_attempts + 1 >= MAX_FAILED_ATTEMPTS:
-        _fail(writer, ending, gave_up(ending.message))
+        _fail(writer, ending, gave_up(ending.message, kind))
     else:
-        writer.event(f"{ending.message} {_GOES_ON}", level="warn", data=ending.data)
+        writer.event(f"{ending.message} {goes_on}", level="warn", data=ending.data)
         _set_aside(writer, failed_attempts=failed_attempts + 1)
 
 
-def gave_up(last: str) -> str:
+def gave_up(last: str, kind: str) -> str:
     """The sentence of a job that failed after too many attempts."""
+    if kind == DRY_RUN:
+        return f"The dry run stopped {MAX_FAILED_ATTEMPTS} times. The last time: {last}"
     return (
         f"Training stopped {MAX_FAILED_ATTEMPTS} times without reaching another checkpoint. "
         f"The last time: {last}"

@@ -13,36 +13,9 @@ from pathlib import Path
 from typing import Any
 
 _LAUNCHER = Path(__file__).with_name("launch.py")
-_SOURCE_ROOT = Path(__file__).parents[2]
-
-#: What a trainer may inherit. Everything else, above all database, broker and object-store
-#: secrets, stays with the worker.
-_INHERITED_NAMES = frozenset(
-    {"PATH", "HOME", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV"}
-    | {"LD_LIBRARY_PATH", "LD_PRELOAD", "MALLOC_ARENA_MAX"}
-    | {"CUBLAS_WORKSPACE_CONFIG", "HF_HOME", "HF_HUB_OFFLINE", "XDG_CACHE_HOME"}
-)
-_INHERITED_PREFIXES = (
-    *("LC_", "PYTHON", "OMP_", "KMP_", "MKL_", "NCCL_", "GLOO_"),
-    *("CUDA_", "NVIDIA_", "TORCH_", "PYTORCH_", "TRITON_", "VLLM_", "TOKENIZERS_"),
-)
-_SECRET_WORDS = frozenset({"KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS"})
 _READ_BYTES = 1 << 16
 #: Seconds between two looks at whether a trainer may still take its time to exit.
 _LOOK_S = 0.2
-
-
-def trainer_environment(worker_environment: Mapping[str, str]) -> dict[str, str]:
-    """The part of a worker's environment that its trainer sees; no secrets."""
-    kept = {
-        name: value
-        for name, value in worker_environment.items()
-        if (name in _INHERITED_NAMES or name.startswith(_INHERITED_PREFIXES))
-        and _SECRET_WORDS.isdisjoint(name.split("_"))
-    }
-    # The trainer runs in its job directory; the packages are found from where the worker has them.
-    paths = [str(_SOURCE_ROOT), *filter(None, [kept.get("PYTHONPATH")])]
-    return kept | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 class TrainerProcess:

@@ -98,6 +98,22 @@ class Progress(_Report):
     total: int
 
 
+class Probed(_Report):
+    """What a look at the first groups found, before any step."""
+
+    type: Literal["probe"]
+    level: Literal["info", "warn", "error"]
+    message: str
+    data: dict[str, Any]
+
+
+class DryRunReported(_Report):
+    """A written report of a dry run."""
+
+    type: Literal["dry_run"]
+    path: str
+
+
 class Ended(_Report):
     """The last report: why the trainer stops."""
 
@@ -111,6 +127,7 @@ class Ended(_Report):
         "no_disk",
         "invalid_data",
         "weights_mismatch",
+        "no_spread",
         "error",
     ]
     message: str
@@ -127,6 +144,8 @@ Report = Annotated[
     | ResultFile
     | Warned
     | Progress
+    | Probed
+    | DryRunReported
     | Ended,
     Field(discriminator="type"),
 ]
@@ -141,9 +160,14 @@ def parse(line: bytes) -> Report:
             column for JSON refuses those).
     """
     try:
-        return _reports.validate_python(json.loads(line, parse_constant=_refuse_constant))
+        return _reports.validate_python(parse_json(line))
     except (ValidationError, ValueError) as error:
         raise ProtocolError(f"The trainer sent a line that is no report: {error}") from error
+
+
+def parse_json(text: bytes) -> Any:
+    """Read JSON that may be stored; raises ValueError for NaN and infinity."""
+    return json.loads(text, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(name: str) -> NoReturn:

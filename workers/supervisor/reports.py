@@ -11,10 +11,12 @@ from workers.supervisor.checkpoints import CheckpointStore
 from workers.supervisor.eta import FinishEstimate
 from workers.supervisor.protocol import (
     CheckpointWritten,
+    DryRunReported,
     Ended,
     Evaluation,
     Metrics,
     PhaseBegins,
+    Probed,
     Progress,
     ProtocolError,
     Report,
@@ -22,10 +24,12 @@ from workers.supervisor.protocol import (
     Rollouts,
     Started,
     Warned,
+    parse_json,
 )
 from workers.supervisor.uploads import Uploads
 
 _PHASE_MESSAGES = {
+    "dry_run": "Sampling and grading",
     "base_evaluation": "Evaluating the base model on the validation file",
     "warm_start": "Warm start: learning from demonstrations",
     "warm_start_evaluation": "Evaluating the warm-started model on the validation file",
@@ -44,8 +48,8 @@ class Recorder:
     Rows are written at once; objects go to ``uploads``, and their rows follow them. Rows carry the
     phase and step they belong to, so that a later attempt can forget those past its checkpoint.
 
-    ``ended``, ``final`` and ``result_files`` hold the last report, the final checkpoint and the
-    files for the finished job, once they came.
+    ``ended``, ``final``, ``dry_run`` and ``result_files`` hold the last report, the final
+    checkpoint, the report of a dry run and the files for the finished job, once they came.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class Recorder:
         self._finish: int | None = None
         self.ended: Ended | None = None
         self.final: CheckpointWritten | None = None
+        self.dry_run: dict[str, Any] | None = None
         self.result_files: dict[str, Path] = {}
 
     def record(self, report: Report) -> None:
@@ -92,8 +97,16 @@ class Recorder:
                 self.result_files[report.filename] = self._path(report.path)
             case Warned(message=message):
                 self._writer.event(message, level="warn", phase=self._phase, step=self._step)
+            case Progress(phase="dry_run"):
+                self._step, self._total_steps = report.done, report.total
+                self._progress()
             case Progress():
                 pass  # a sign of life, nothing to keep
+            case Probed(message=message, level=level, data=data):
+                # It belongs to step 1: a run that begins before that step looks again.
+                self._writer.event(message, level=level, data=data, phase="rl", step=1)
+            case DryRunReported():
+                self.dry_run = self._read_json(report.path)
             case Ended():
                 self.ended = report
 
@@ -174,6 +187,15 @@ class Recorder:
     def _progress(self) -> None:
         self._writer.progress(self._phase, self._step, self._total_steps or None, self._finish)
 
+    def _read_json(self, relative: str) -> dict[str, Any]:
+        try:
+            content: dict[str, Any] = parse_json(self._path(relative).read_bytes())
+        except ValueError as error:
+            raise ProtocolError(
+                f"The trainer wrote {relative}, which is no JSON: {error}"
+            ) from error
+        return content
+
     def _path(self, relative: str) -> Path:
         path = (self._directory / relative).resolve()
         if not path.is_relative_to(self._directory / "out"):
@@ -205,8 +227,21 @@ def evaluation_message(report: Evaluation) -> str:
             return (
                 f"Evaluation of the {_STAGE_NAMES[report.stage]} on {figures['rows']} {label} "
                 f"rows: {_figure(figures, 'reward')}, {_figure(figures, 'solved')}"
+                f"{_without_score(figures)}"
             )
     return f"Evaluation of the {_STAGE_NAMES[report.stage]}: no rows"
+
+
+def _without_score(figures: dict[str, Any]) -> str:
+    counts = [
+        f"{figures[key]} {word}"
+        for key, word in (
+            ("failures", "could not be graded"),
+            ("abstentions", "without an opinion"),
+        )
+        if figures.get(key)
+    ]
+    return f" ({', '.join(counts)})" if counts else ""
 
 
 def _figure(figures: dict[str, Any], name: str) -> str:

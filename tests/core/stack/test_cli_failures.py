@@ -76,7 +76,21 @@ def test_doctor_names_a_bad_setting_and_checks_what_needs_none(
     assert result.code == 1
     assert lines["settings"].startswith("FAIL")
     assert "RFT_LEASE_TTL_S must be at least twice" in lines["settings"]
-    assert set(lines) == {"packages", "disk", "settings"}
+    assert set(lines) == {"packages", "disk", "sandbox", "settings"}
+
+
+def test_doctor_says_which_sandbox_there_is(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def line() -> str:
+        out = command("doctor", "--dir", str(tmp_path)).out
+        [found] = [each for each in out.splitlines() if each.split()[1:2] == ["sandbox"]]
+        return found
+
+    assert "tier process: Landlock ABI" in line()
+    monkeypatch.setenv("RFT_SANDBOX_PYTHON", "/nowhere/python3")
+    assert line().startswith("FAIL")
+    assert "python graders are refused" in line()
 
 
 def test_a_database_without_tables_is_told_to_migrate(

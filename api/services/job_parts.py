@@ -1,0 +1,176 @@
+"""What jobs and dry runs are made from: a model to start with, a method, files of the project."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from api.bodies import invalid
+from api.services.models import base_of, find_trained, way_out
+from api.tenant import Tenant
+from core.errors import InvalidRequest
+from core.events import add_event
+from core.methods import Hyperparameters, Method, Reinforcement, normalise, reinforcement_of
+from core.models import File, Job
+from core.queue import LIGHT, enqueue_wake
+from core.registry import BaseModel, Registry
+
+#: One more than the largest seed.
+SEEDS = 2**31
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where training starts: a base model, and the trained model on it to go on from, if any.
+
+    `lora_rank` is what that model was trained with: its adapter can only go on at the same rank.
+    """
+
+    base: BaseModel
+    init_from: str | None = None
+    lora_rank: int | None = None
+
+
+def find_start(tenant: Tenant, registry: Registry, name: str) -> Start:
+    """Return where training from this model starts; raises `InvalidRequest`."""
+    base = registry.get(name)
+    if base is not None:
+        return Start(base=base)
+    checkpoint = find_trained(tenant, name)
+    if checkpoint is not None:
+        base = registry.get(base_of(tenant, checkpoint))
+        if base is not None:
+            parent = tenant.session.get_one(Job, checkpoint.job_id)
+            rank = parent.hyperparameters["lora_rank"] if checkpoint.kind == "adapter" else 0
+            return Start(base=base, init_from=checkpoint.name, lora_rank=rank)
+    raise InvalidRequest(
+        f"Model {name} is not available for fine-tuning or does not exist."
+        f" {way_out(tenant, registry, name)}",
+        code="model_not_available",
+    )
+
+
+def merged(block: Reinforcement, beside: Mapping[str, Any], *, prefix: str) -> Reinforcement:
+    """Return the block with hyperparameters that stand beside it, under `prefix`, merged in.
+
+    Raises `InvalidRequest` for one out of range, and for one that is also in the block and differs.
+    """
+    given = block.hyperparameters.model_dump(exclude_unset=True)
+    for name, value in beside.items():
+        if given.get(name, value) != value:
+            place = f"{prefix}.{name}" if prefix else name
+            raise InvalidRequest(
+                f"{place} and method.reinforcement.hyperparameters.{name} differ;"
+                " set only the second.",
+                param=place,
+            )
+    try:
+        hyperparameters = Hyperparameters.model_validate(given | dict(beside))
+    except ValidationError as error:
+        raise invalid(error, beside, prefix=prefix) from error
+    return block.model_copy(update={"hyperparameters": hyperparameters})
+
+
+def keep_rank(method: Method, start: Start) -> Method:
+    """Return the method with the rank of the model that training goes on from."""
+    block = reinforcement_of(method)
+    asked = block.hyperparameters.lora_rank
+    # All weights can be trained from an adapter: it is folded in first.
+    if start.lora_rank is None or asked in (start.lora_rank, 0):
+        return method
+    if asked != "auto":
+        raise InvalidRequest(
+            f"{start.init_from} was trained with lora_rank {start.lora_rank}, so training cannot go"
+            f" on with {asked}; leave lora_rank out, or set 0 to train all weights.",
+            param="method.reinforcement.hyperparameters.lora_rank",
+        )
+    kept = block.hyperparameters.model_copy(update={"lora_rank": start.lora_rank})
+    return method.model_copy(
+        update={"reinforcement": block.model_copy(update={"hyperparameters": kept})}
+    )
+
+
+def training_files(
+    tenant: Tenant, training_file: str, validation_file: str | None, block: Reinforcement
+) -> tuple[File, File | None]:
+    """Return training and validation file, having checked them and the one of a warm start.
+
+    Raises `InvalidRequest` that names the file and the way out.
+    """
+    training = _file(tenant, training_file, "training_file")
+    validation = _optional_file(tenant, validation_file, "validation_file")
+    warm_start = block.warm_start.file if block.warm_start else None
+    _optional_file(tenant, warm_start, "method.reinforcement.warm_start.file")
+    if validation is not None and validation.sha256 == training.sha256:
+        raise InvalidRequest(
+            "training_file and validation_file have the same content; validate on rows that"
+            " training does not see, or leave validation_file out.",
+            param="validation_file",
+        )
+    return training, validation
+
+
+def _optional_file(tenant: Tenant, file_id: str | None, param: str) -> File | None:
+    return None if file_id is None else _file(tenant, file_id, param)
+
+
+def _file(tenant: Tenant, file_id: str, param: str) -> File:
+    """Return a file that can train, or raise the error that names it and the way out."""
+    file = tenant.find(File, file_id)
+    name = param.removeprefix("method.reinforcement.")
+    if file is None:
+        way_out = "No such file in this project; upload it with purpose 'fine-tune'."
+    elif not file.live:
+        way_out = "The file was deleted or has expired; upload it again."
+    elif file.purpose != "fine-tune":
+        way_out = f"Its purpose is '{file.purpose}'; upload it with purpose 'fine-tune'."
+    elif file.status != "processed":
+        raise InvalidRequest(
+            f"File '{file_id}' is still being processed and is not ready to be used for"
+            " fine-tuning. Please try again later.",
+            param=param,
+        )
+    else:
+        return file
+    raise InvalidRequest(f"invalid {name}: {file_id}. {way_out}", param=param)
+
+
+def record(
+    tenant: Tenant,
+    start: Start,
+    method: Method,
+    files: tuple[File, File | None],
+    *,
+    words: str,
+    seed: int | None,
+    metadata: dict[str, str] | None,
+    **columns: Any,
+) -> Job:
+    """Add a row in `validating_files`, its first event and the wake-up of a worker.
+
+    `words` is what the event calls it, `columns` are those that only its kind of job has.
+    """
+    training, validation = files
+    block = reinforcement_of(method)
+    job = Job(
+        project_id=tenant.project_id,
+        model=start.base.id,
+        init_from=start.init_from,
+        method=normalise(method),
+        hyperparameters=block.hyperparameters.model_dump(),
+        training_file=training.id,
+        validation_file=validation.id if validation else None,
+        warm_start_file=block.warm_start.file if block.warm_start else None,
+        seed=secrets.randbelow(SEEDS) if seed is None else seed,
+        meta=metadata,
+        integrations=[],
+        result_files=[],
+        **columns,
+    )
+    tenant.session.add(job)
+    tenant.session.flush()
+    add_event(tenant.session, job.id, f"Created {words}: {job.id}", data={})
+    enqueue_wake(tenant.session, LIGHT)
+    return job

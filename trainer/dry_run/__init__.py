@@ -1,0 +1,1 @@
+"""What the grader makes of a model before anything is trained."""

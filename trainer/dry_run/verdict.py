@@ -1,0 +1,49 @@
+"""What the figures of a dry run mean for a job, and what to do."""
+
+from collections import Counter
+from typing import Any
+
+from graders.outcome import Failure
+from trainer.reports import TRUNCATION_WARNING_SHARE
+from trainer.sampling import Rollout
+from trainer.spec import TrainSpec
+from trainer.spread import Spread
+
+_RANK = ("good", "warn", "bad")
+
+
+def verdict(spec: TrainSpec, rollouts: list[Rollout], spread: Spread) -> dict[str, Any]:
+    """The ``verdict`` of the report: the worst finding leads."""
+    limit = spec.hyperparameters.max_completion_tokens
+    findings = [(spread.level, spread.message)]
+    advice = [] if spread.level == "good" else spread.advice(max_completion_tokens=limit)
+    failed = [r.outcome for r in rollouts if isinstance(r.outcome, Failure)]
+    if failed:
+        share = len(failed) / len(rollouts)
+        over = share > spec.failure_share_limit
+        findings.append(("bad" if over else "warn", _failures(failed, share, spec, over=over)))
+    cut = spread.truncated / len(rollouts)
+    if cut > TRUNCATION_WARNING_SHARE:
+        findings.append(
+            ("warn", f"{cut:.0%} of the completions were cut at max_completion_tokens={limit}.")
+        )
+        if not any("max_completion_tokens" in text for text in advice):
+            advice.append("Raise max_completion_tokens, or ask for shorter answers.")
+    if spec.warm_start is not None and spread.level != "good":
+        advice.append(
+            "The samples come from the model before its warm start; a job looks again after it."
+        )
+    findings.sort(key=lambda finding: -_RANK.index(finding[0]))
+    return {
+        "level": findings[0][0],
+        "message": " ".join(text for _, text in findings),
+        "advice": advice,
+    }
+
+
+def _failures(failed: list[Failure], share: float, spec: TrainSpec, *, over: bool) -> str:
+    ((kind, grader), _) = Counter((f.kind, f.grader) for f in failed).most_common(1)[0]
+    said = f"{share:.0%} of the completions could not be graded, mostly {kind} in {grader!r}"
+    if over:
+        return f"{said}; a job is paused above {spec.failure_share_limit:.0%}."
+    return f"{said}."
