@@ -47,6 +47,8 @@ def _problem(details: ErrorDetails, spec: type[BaseModel]) -> SpecProblem:
     match details["type"], details.get("ctx", {}).get("error"):
         case _, TemplateError() as cause:
             return SpecProblem(param, sentence(str(cause)), "template_parse_error")
+        case "value_error", ValueError() as cause:
+            return SpecProblem(param, sentence(str(cause)))
         case "missing", _:
             return SpecProblem(param, "This field is required.")
         case "extra_forbidden", _:

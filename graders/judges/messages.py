@@ -9,7 +9,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
 
 from graders.errors import GradeError, SpecError, SpecProblem, TemplateError
 from graders.judges.config import Modality
@@ -25,6 +25,8 @@ _Fill: TypeAlias = Callable[[Context], ChatMessage]
 MAX_MESSAGES, MAX_PARTS = 100, 100
 #: Longest prompt, in characters; images and audio count with their data.
 MAX_PROMPT_CHARS = 16_000_000
+
+_NOT_FETCHABLE = "An image must be an https:// or data:image/ URL."
 
 
 class Part(BaseModel):
@@ -54,10 +56,21 @@ class TextPart(Part):
         return lambda context: {"type": "text", "text": text.render(context)}
 
 
+def _image_url(text: str) -> str:
+    if not Template.parse(text).paths and not _is_fetchable(text):
+        raise ValueError(_NOT_FETCHABLE)
+    return text
+
+
+def _is_fetchable(url: str) -> bool:
+    # The judge's server fetches it: nothing but the web may be named, least of all its own files.
+    return url.startswith(("https://", "data:image/"))
+
+
 class ImagePart(Part):
     modality = "image"
     type: Literal["input_image"]
-    image_url: TemplateText
+    image_url: Annotated[TemplateText, AfterValidator(_image_url)]
     detail: Literal["auto", "low", "high"] | None = None
 
     def templates(self) -> list[str]:
@@ -68,7 +81,9 @@ class ImagePart(Part):
         detail = {"detail": self.detail} if self.detail else {}
 
         def fill(context: Context) -> ChatMessage:
-            address = _fetchable(url.render(context))
+            address = url.render(context)
+            if not _is_fetchable(address):
+                raise GradeError("invalid_variable_error", _NOT_FETCHABLE)
             return {"type": "image_url", "image_url": {"url": address, **detail}}
 
         return fill
@@ -104,14 +119,6 @@ _PARTS: dict[str, type[Part]] = {
     "input_image": ImagePart,
     "input_audio": AudioPart,
 }
-
-
-def _fetchable(url: str) -> str:
-    # The judge's server fetches it: nothing but the web may be named, least of all its own files.
-    if not url.startswith(("https://", "data:image/")):
-        detail = "An image must be an https:// or data:image/ URL."
-        raise GradeError("invalid_variable_error", detail)
-    return url
 
 
 def _part(raw: Any, param: str) -> Part:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from graders import GRADERS, SpecError, check_rows, item_of, parse_grader, variables
 from graders.spec import MAX_CHARS
 from tests.graders.examples import json_schema, multi, string_check
+from tests.graders.judging import score_model
 from tests.properties import json_values, property_test
 
 
@@ -45,6 +46,7 @@ def test_echo_is_what_was_given(spec: dict[str, Any]) -> None:
         (string_check(invalid_grade="0"), "invalid_grade", "valid number"),
         (string_check(invalid_grade=True), "invalid_grade", "valid number"),
         (string_check(reference="{{item.a"), "reference", "never closed"),
+        (score_model(range=[1, 0]), "range", "^range: The lower bound 1 must be below the upper 0"),
         (json_schema({"type": "object"}, schema_={}), "schema_", "Unknown field"),
         (string_check(invalid_grade=math.inf), "", "not usable JSON"),
         (string_check(reference="\ud800"), "", "not usable JSON"),

@@ -96,6 +96,16 @@ def test_judge_is_sent_to_no_other_place_for_an_image(url: str) -> None:
     assert failed.kind == "invalid_variable_error"
 
 
+@pytest.mark.parametrize("url", ["http://example.com/a.png", "file:///etc/passwd", ""])
+def test_fixed_image_that_no_judge_may_fetch_is_refused(url: str) -> None:
+    part = {"type": "input_image", "image_url": url}
+    with pytest.raises(SpecError) as caught:
+        parse_grader(score_model(input=[{"role": "user", "content": [part]}]))
+    [problem] = caught.value.problems
+    assert problem.param == "input.0.content.0.image_url"
+    assert problem.message == "An image must be an https:// or data:image/ URL."
+
+
 @pytest.mark.parametrize(
     ("part", "missing"),
     [
