@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+from starlette.concurrency import run_in_threadpool
 
 from api.auth import PrincipalDep
 from api.errors import WrongContentType
@@ -32,7 +33,8 @@ def json_body(model: type[Body]) -> Callable[..., Awaitable[Body]]:
         if not raw:
             return parse(model, {})
         refuse_other_type(request, wanted="application/json")
-        return parse(model, parse_object(raw))
+        # Not on the event loop: the source of a python grader is compiled in a process.
+        return await run_in_threadpool(lambda: parse(model, parse_object(raw)))
 
     return read
 

@@ -77,7 +77,7 @@ class IllegalTransition(InvalidRequest):
 
     def __init__(self, job_id: str, status: str, to: str) -> None:
         super().__init__(
-            f"Job {job_id} is {status} and cannot become {to}; read its status and try again."
+            f"{job_id} is {status} and cannot become {to}; read its status and try again."
         )
         self.job_id, self.from_status, self.to = job_id, status, to
 

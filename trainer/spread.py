@@ -125,7 +125,7 @@ class Spread:
             ),
             (
                 self.too_few,
-                f"{_groups(self.too_few, 'has', 'have')} less than two completions to compare: "
+                f"{_groups(self.too_few, 'has', 'have')} fewer than two completions to compare: "
                 + self._lost(max_completion_tokens),
             ),
         ]

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from core.clock import database_now
 from core.errors import NO_SPACE, IllegalTransition, InvalidRequest, StorageError
 from core.events import add_event
-from core.models import Event, Job
+from core.models import DRY_RUN, Event, Job
 from core.states import transition
 from workers.checks import check_job
 from workers.context import Context
@@ -57,6 +57,7 @@ def validate_job(context: Context, job: Job) -> None:
             checked = check_job(context, job, Path(folder))
         except (DataGone, InvalidRequest) as refusal:
             return _fail(context, job, refusal)
+    what = "dry run" if job.kind == DRY_RUN else "job"
     with context.sessions.begin() as session:
         for warning in checked.warnings:
             add_event(session, job.id, warning, level="warn")
@@ -64,7 +65,7 @@ def validate_job(context: Context, job: Job) -> None:
             session,
             job.id,
             "queued",
-            message="Files validated, moving job to queued state",
+            message=f"Files validated, moving {what} to queued state",
             method=checked.method,
             hyperparameters=checked.method["reinforcement"]["hyperparameters"],
             plan=checked.plan,

@@ -23,9 +23,10 @@ class ValidateGrader(RequestBody):
 
 
 class ValidatedGrader(BaseModel):
-    """The grader as the service understands it."""
+    """The grader as the service understands it, and what in it is allowed but likely a mistake."""
 
     grader: dict[str, Any]
+    warnings: list[str]
 
 
 class RunGrader(RequestBody):

@@ -1,5 +1,6 @@
 """Checks of an installation: one line each, with the way out when something is wrong."""
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from core import judges
 from core.db import make_engine
 from core.errors import ConfigurationError, RftError
 from core.registry import Registry
@@ -48,6 +50,8 @@ def examine(folder: Path) -> Iterator[Check]:
         yield Check("settings", ok=False, text=error.message)
         return
     yield from check_models(outside)
+    if outside.judges_file is not None:
+        yield check_judges(outside.judges_file)
     yield check_dashboard(outside)
     holder = read_holder(folder)
     if "database_url" in outside.model_fields_set:
@@ -87,6 +91,15 @@ def check_models(settings: Settings) -> Iterator[Check]:
         advice = "" if there else "; run `make setup`, or correct the path in the model list"
         state = "at" if there else "missing at"
         yield Check("model", ok=there, text=f"{model.id} {state} {model.path}{advice}")
+
+
+def check_judges(path: Path) -> Check:
+    """Check that the judges file can be used and that its keys are there; no judge is asked."""
+    try:
+        listed = judges.read_file(path, os.environ)
+    except ConfigurationError as error:
+        return Check("judges", ok=False, text=error.message)
+    return Check("judges", ok=True, text=f"{len(listed)} of the judges file {path}, not asked")
 
 
 def check_dashboard(settings: Settings) -> Check:

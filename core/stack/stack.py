@@ -20,7 +20,7 @@ from types import TracebackType
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from core import keys, migrate
+from core import judges, keys, migrate
 from core.db import make_engine, session_factory
 from core.errors import ConfigurationError, RftError
 from core.models import ApiKey, Project
@@ -165,6 +165,9 @@ class Stack:
         variables = environment.embedded_environment(self.folder, ports)
         self.settings = environment.settings_from(variables)
         require_models(self.settings)
+        if self.settings.judges_file is not None:
+            # API and workers would end over a wrong one, each with a traceback.
+            judges.read_file(self.settings.judges_file, {**os.environ, **env})
         url = f"http://{programs.reachable(host)}:{port}"
         self.api_url, self.dashboard_url = f"{url}/v1", f"{url}/"
         migrate.upgrade(self.settings.database_url)

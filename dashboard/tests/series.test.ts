@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { curves, dense, finite, lastValue, pieces, sparse, stack, thin } from "../src/lib/series";
+import { alone, curves, dense, finite, lastValue, pieces, sparse, stack, thin } from "../src/lib/series";
 import { event } from "./build";
 
 const newestFirst = [
@@ -24,6 +24,14 @@ test("missing and NaN are gaps; a sparse line passes steps without a value", () 
   expect(sparse(rl, "full_valid_mean_reward")).toEqual([0.5, undefined, null]);
   expect(lastValue(sparse(rl, "full_valid_mean_reward"))).toBe(0.5);
   expect([finite(Infinity), finite("0.5"), finite(0)]).toEqual([null, null, 0]);
+});
+
+test("values that no line reaches are marked", () => {
+  expect(alone([1])).toEqual([0]);
+  expect(alone([1, 2, null, 3, null, 4, 5])).toEqual([3]);
+  expect(alone([1, undefined, 2])).toEqual([]);
+  expect(alone([undefined, 1, undefined, null])).toEqual([1]);
+  expect(alone([null, undefined])).toEqual([]);
 });
 
 test("two events of one step are one row and the newer value wins", () => {

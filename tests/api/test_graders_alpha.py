@@ -1,6 +1,8 @@
 """Trying graders out: OpenAI's alpha endpoints, driven by its own SDK in strict mode."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -12,6 +14,7 @@ from api.services.graders import answer_of
 from core.models import Job
 from graders.client import Reply
 from graders.outcome import KINDS, Abstain, Failure, Note, Score
+from graders.spec import parse_grader
 from graders.trace import Trace, Usage
 from tests.api.examples import GRADER, error_of, job_body, jsonl, reinforcement
 from tests.api.graders import DETAILS, RUN, VALIDATE, raised, run
@@ -42,7 +45,47 @@ def test_validate_brings_every_form_of_multi_to_the_map(
         shown = http.post(VALIDATE, json=body).json()["grader"]
         assert list(shown["graders"]) == ["exact", "form"]
         again = client_for(api.key, strict=False).fine_tuning.alpha.graders.validate(grader=shown)
-        assert again.to_dict() == {"grader": shown}
+        assert again.to_dict()["grader"] == shown
+
+
+def test_validate_warns_of_what_is_allowed_but_likely_a_mistake(http: httpx.Client) -> None:
+    assert http.post(VALIDATE, json={"grader": GRADER}).json()["warnings"] == []
+    divides = {**MULTI, "calculate_output": "exact / form"}
+    warnings = http.post(VALIDATE, json={"grader": divides}).json()["warnings"]
+    assert any("division by zero" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(
+    ("place", "path", "more"),
+    [
+        ("api.schemas.graders", VALIDATE, {}),
+        ("api.routes.graders", VALIDATE, {}),
+        ("api.routes.graders", RUN, {"model_sample": "a"}),
+    ],
+)
+def test_a_grader_that_takes_long_to_check_holds_up_nobody_else(
+    http: httpx.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    path: str,
+    more: dict[str, Any],
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(raw: dict[str, Any]) -> Any:
+        begun.set()
+        assert go_on.wait(30)
+        return parse_grader(raw)
+
+    monkeypatch.setattr(f"{place}.parse_grader", slow)
+    with ThreadPoolExecutor(1) as pool:
+        checked = pool.submit(http.post, path, json={"grader": GRADER, **more}, timeout=40)
+        try:
+            assert begun.wait(10)
+            assert http.get("/v1/files", timeout=5).status_code == 200
+        finally:
+            go_on.set()
+        assert checked.result().status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -236,7 +279,7 @@ def test_secrets_of_headers_are_not_shown_nor_taken_back(http: httpx.Client, api
         listed = http.get("/v1/fine_tuning/jobs")
         for shown in (answer, job, listed):
             assert "Authorization" in shown.text and "hush" not in shown.text
-        again = http.post(VALIDATE, json=answer.json())
+        again = http.post(VALIDATE, json={"grader": answer.json()["grader"]})
         assert error_of(again, 400)["param"].endswith("headers.Authorization")
         with api.app.state.parts.sessions() as session:
             kept = session.get_one(Job, job.json()["id"]).method

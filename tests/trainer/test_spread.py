@@ -73,7 +73,7 @@ def test_the_numbers_add_up_and_are_named() -> None:
     most, *others = advice
     assert most.startswith("2 groups score the same below full marks every time: add a warm_start")
     assert sorted(text.split(":")[0] for text in others) == [
-        "1 group has less than two completions to compare",
+        "1 group has fewer than two completions to compare",
         "1 group is solved every time",
     ]
 

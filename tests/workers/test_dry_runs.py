@@ -69,7 +69,8 @@ def test_an_undisturbed_one_leaves_its_report_and_its_samples(lab: Lab) -> None:
         (samples,) = [session.get_one(File, name) for name in job.result_files]
     assert (samples.filename, samples.purpose) == ("samples.jsonl", "fine-tune-results")
     assert json.loads(lab.context.store.get_bytes(samples.object_key)) == {"row": 0}
-    assert lab.messages(dry_run)[-3:] == [
+    assert lab.messages(dry_run)[-4:] == [
+        "Files validated, moving dry run to queued state",
         "Dry run started",
         "Sampling and grading",
         "The dry run has completed; its report is there",

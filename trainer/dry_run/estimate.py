@@ -23,6 +23,8 @@ class Rates:
     tokens_per_s: float
     update_tokens_per_s: float
     grading_latency_mean_s: float
+    #: Whether what warms the engine up was left out.
+    warmed_up: bool
 
     @classmethod
     def of(
@@ -39,6 +41,7 @@ class Rates:
             tokens_per_s=tokens / seconds,
             update_tokens_per_s=update_tokens_per_s,
             grading_latency_mean_s=sum(r.latency_s for r in rollouts) / len(rollouts),
+            warmed_up=len(parts) > 1,
         )
 
 
@@ -140,6 +143,11 @@ def _made_of(
         f"{UNMEASURED:.0%} for weight sync, checkpoints and the rest.",
         "Waiting in the queue and loading the model are not in it.",
     ]
+    if not rates.warmed_up:
+        said.append(
+            "So few completions were sampled that the time for the engine to warm up is in the"
+            " rate; the job is likely faster."
+        )
     if spec.warm_start is not None:
         said.append("The warm start is not in it; after it completions may be longer or shorter.")
     return said

@@ -3,13 +3,23 @@
 from collections import Counter
 from typing import Any
 
-from graders.outcome import Failure
+from graders.outcome import Blame, Failure
 from trainer.reports import TRUNCATION_WARNING_SHARE
 from trainer.sampling import Rollout
 from trainer.spec import TrainSpec
 from trainer.spread import Spread
 
 _RANK = ("good", "warn", "bad")
+
+#: What to do about failures, by who is to blame for them.
+_MENDING: dict[Blame, str] = {
+    "sample": "Give grader {grader!r} an invalid_grade, the score of a completion that it cannot "
+    "read, or ask for the form in the prompt.",
+    "data": "Mend the rows that grader {grader!r} cannot use; failures shows examples.",
+    "grader": "Mend grader {grader!r}; failures shows examples.",
+    "infrastructure": "Have the operator look at what grader {grader!r} needs; failures shows "
+    "examples.",
+}
 
 
 def verdict(spec: TrainSpec, rollouts: list[Rollout], spread: Spread) -> dict[str, Any]:
@@ -21,7 +31,9 @@ def verdict(spec: TrainSpec, rollouts: list[Rollout], spread: Spread) -> dict[st
     if failed:
         share = len(failed) / len(rollouts)
         over = share > spec.failure_share_limit
-        findings.append(("bad" if over else "warn", _failures(failed, share, spec, over=over)))
+        worst = _most_frequent(failed)
+        findings.append(("bad" if over else "warn", _failures(worst, share, spec, over=over)))
+        advice.append(_MENDING[worst.blame].format(grader=worst.grader))
     cut = spread.truncated / len(rollouts)
     if cut > TRUNCATION_WARNING_SHARE:
         findings.append(
@@ -41,9 +53,14 @@ def verdict(spec: TrainSpec, rollouts: list[Rollout], spread: Spread) -> dict[st
     }
 
 
-def _failures(failed: list[Failure], share: float, spec: TrainSpec, *, over: bool) -> str:
+def _most_frequent(failed: list[Failure]) -> Failure:
     ((kind, grader), _) = Counter((f.kind, f.grader) for f in failed).most_common(1)[0]
-    said = f"{share:.0%} of the completions could not be graded, mostly {kind} in {grader!r}"
+    return Failure(kind, "", grader)
+
+
+def _failures(worst: Failure, share: float, spec: TrainSpec, *, over: bool) -> str:
+    said = f"{share:.0%} of the completions could not be graded, mostly {worst.kind} in"
+    said += f" {worst.grader!r}"
     if over:
         return f"{said}; a job is paused above {spec.failure_share_limit:.0%}."
     return f"{said}."

@@ -19,6 +19,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
   internal_error: { blame: "infrastructure", flag: "other_error", meaning: "the grader broke, a bug of ours; its log says where" },
   other_error: { blame: "grader", meaning: "the grader met one of its limits" },
   python_grader_runtime_error: { blame: "grader", meaning: "the code of a python grader raised" },
+  python_grader_timeout: { blame: "grader", flag: "unresponsive_reward_error", meaning: "the code of a python grader took longer than it may" },
   python_grader_server_error: { blame: "infrastructure", meaning: "the sandbox could not run the code" },
   model_grader_parse_error: { blame: "grader", meaning: "the judge's reply has no usable score" },
   model_grader_refusal_error: { blame: "grader", meaning: "the judge refused to answer" },

@@ -50,6 +50,13 @@ export const hasValues = (cells: readonly Cell[]): boolean => cells.some((cell) 
 export const lastValue = (cells: readonly Cell[]): number | null =>
   cells.findLast((cell) => typeof cell === "number") ?? null;
 
+/** Where values stand between gaps, or alone: no line leads to them. Steps without a value are no gap. */
+export function alone(cells: readonly Cell[]): number[] {
+  const told = [...cells.keys()].filter((at) => cells[at] !== undefined);
+  const isValue = (at: number | undefined) => at !== undefined && typeof cells[at] === "number";
+  return told.filter((at, n) => isValue(at) && !isValue(told[n - 1]) && !isValue(told[n + 1]));
+}
+
 /** At most `most` cells, each the mean of its neighbours; a gap stays where all of them are gaps. */
 export function thin(cells: readonly Cell[], most: number): Cell[] {
   const width = Math.ceil(cells.length / most);

@@ -60,7 +60,7 @@ function View({ api, view, refresh }: { api: Api; view: JobView; refresh: () => 
       <Explanation job={job} events={events} />
       <Overview job={job} rows={rows} events={events} />
       {view.evaluation === "unreadable" && <Notice level="warn">The job's evaluation.json is not an evaluation report.</Notice>}
-      {evaluation && <EvaluationTable evaluation={evaluation} />}
+      {evaluation && evaluation.stages.length > 0 && <EvaluationTable evaluation={evaluation} />}
       {rows.rl.length + rows.warmStart.length > 0 && <CurvePanels rows={rows} base={baseReward(evaluation)} />}
       {rows.rl.length > 0 && <GraderHealth rows={rows.rl} job={job} events={events} />}
       <div class="columns">

@@ -2,7 +2,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { number } from "../lib/format";
-import { hasValues, lastValue, stack, type Cell } from "../lib/series";
+import { alone, hasValues, lastValue, stack, type Cell } from "../lib/series";
 
 export interface Line {
   label: string;
@@ -119,7 +119,9 @@ const series = (line: Line, stroke: string): uPlot.Series => ({
   stroke,
   width: line.reference ? 1.25 : line.points ? 2 : 1.5,
   spanGaps: false,
-  points: line.points ? { show: true, size: 6, fill: stroke } : { show: false },
+  points: line.points
+    ? { show: true, size: 6, fill: stroke }
+    : { show: true, size: 5, fill: stroke, filter: (plot, at) => alone([...(plot.data[at] ?? [])]) },
   ...(line.reference && { dash: [5, 4] }),
 });
 

@@ -47,7 +47,7 @@ interface FailureProps {
 }
 
 const FailurePanel = ({ failures, examples, steps }: FailureProps) => (
-  <Panel title="Grading failures" aside={<small>{steps} steps, also where invalid_grade stood in</small>}>
+  <Panel title="Grading failures" aside={<small>{steps === 1 ? "1 step" : `${steps} steps`}, also where invalid_grade stood in</small>}>
     {failures.length === 0 && <p class="muted">None.</p>}
     <ul class="rows">
       {failures.map(({ kind, graders, total, cells }) => (

@@ -118,3 +118,22 @@ def test_doctor_names_a_missing_model_list(
     result = command("doctor", "--dir", str(tmp_path))
     assert result.code == 1
     assert str(tmp_path / "absent.toml") in result.out
+
+
+def test_wrong_judges_are_one_sentence_before_anything_starts(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "judges.toml"
+    file.write_text(
+        '[[judges]]\nmodel = "a"\nbase_url = "https://j.example"\napi_key_env = "NO_SUCH_KEY"\n'
+    )
+    monkeypatch.setenv("RFT_JUDGES_FILE", str(file))
+    said = f"Judge a in {file} takes its key from NO_SUCH_KEY, which is not set."
+    result = command("up", "--dir", str(tmp_path / "stack"))
+    assert (result.code, result.err) == (1, f"{said}\n")
+    result = command("doctor", "--dir", str(tmp_path / "stack"))
+    assert result.code == 1
+    (line,) = [line for line in result.out.splitlines() if line.split()[1] == "judges"]
+    assert line.startswith("FAIL") and said in line
+    monkeypatch.setenv("NO_SUCH_KEY", "sk-1")
+    assert "judges    1 of the judges file" in command("doctor", "--dir", str(tmp_path)).out

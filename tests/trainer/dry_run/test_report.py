@@ -20,6 +20,7 @@ RATES = Rates(
     tokens_per_s=40.0,
     update_tokens_per_s=100.0,
     grading_latency_mean_s=0.001,
+    warmed_up=True,
 )
 GRADER = {
     "type": "multi",
@@ -229,3 +230,36 @@ def test_the_verdict_leads_with_the_worst(spec_of: Callable[..., TrainSpec]) -> 
     bad = report_of(spec_of(name="bad"), *[group(0.0, 0.0)] * 20)["verdict"]
     assert bad["level"] == "bad"
     assert bad["message"].startswith("20 of 20 groups (100%) have no spread")
+
+
+@pytest.mark.parametrize(
+    ("kind", "does"),
+    [
+        ("python_grader_runtime_error", "Mend grader 'part'"),
+        ("invalid_variable_error", "Mend the rows"),
+        ("sample_parse_error", "invalid_grade"),
+        ("model_grader_server_error", "the operator"),
+    ],
+)
+def test_failures_come_with_what_to_do(
+    spec_of: Callable[..., TrainSpec], kind: str, does: str
+) -> None:
+    verdict = report_of(spec_of(), group(0.0, 1.0, Failure(kind, "so", "part")))["verdict"]
+    assert verdict["level"] == "bad"
+    (advice,) = verdict["advice"]
+    assert does in advice
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rate", "warns"), [([8.0], "0.25", True), ([8.0, 1.0], "2", False)]
+)
+def test_an_estimate_that_holds_the_warm_up_says_so(
+    spec_of: Callable[..., TrainSpec], seconds: list[float], rate: str, warns: bool
+) -> None:
+    parts = [(group(0.0, 1.0), each) for each in seconds]
+    rates = Rates.of(parts, update_tokens_per_s=1.0)
+    groups = [part for part, _ in parts]
+    report = make_report(spec_of(), groups, rates, rows_in_file=9, validation_rows=0)
+    made_of = report["estimate"]["made_of"]
+    assert f"at the measured {rate} a second" in made_of[0]
+    assert any("warm up" in text for text in made_of) == warns

@@ -14,7 +14,7 @@ export function Pairs({ report: { suspicious, by_row } }: { report: Report }) {
   return (
     <Panel title="Most suspicious pairs" aside={<small>high score, unlike the reference · {compared} compared</small>}>
       <p class="muted">{how}</p>
-      {pairs.length === 0 && <p class="muted">None.</p>}
+      {compared > 0 && pairs.length === 0 && <p class="muted">None.</p>}
       {pairs.slice(0, limit).map((pair, at) => <Pair key={at} pair={pair} prompt={prompts.get(pair.row)} />)}
       {pairs.length > limit && <button class="link" onClick={() => setLimit(limit * 5)}>Show more ({pairs.length - limit})</button>}
     </Panel>
