@@ -159,6 +159,11 @@ class GraderProcess:
     socket_path: Path
     _process: subprocess.Popen[bytes]
 
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
     def close(self) -> None:
         """End the process: its standard input ends, and after 5 seconds it is killed."""
         self.client.close()

@@ -134,6 +134,8 @@ class GraderPool:
 
     def _take(self, key: tuple[str, str]) -> _Held | None:
         """Take an idle process of this grader; nobody else uses it until it is kept again."""
+        for dead in [held for held in self._idle if not held.process.alive]:
+            self._let_go(dead)
         found = next((held for held in self._idle if held.key == key), None)
         if found is not None:
             self._idle.remove(found)

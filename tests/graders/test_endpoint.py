@@ -162,6 +162,7 @@ def test_name_that_points_inside_is_refused_at_run_time() -> None:
     failed = asyncio.run(run()).outcome
     assert isinstance(failed, Failure)
     assert "which may not be called" in failed.detail
+    assert (failed.kind, failed.blame) == ("other_error", "grader"), "nobody else can mend it"
 
 
 @pytest.mark.parametrize(
