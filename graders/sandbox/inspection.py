@@ -7,6 +7,7 @@ import json
 import secrets
 import select
 import socket
+import threading
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +21,9 @@ from graders.sandbox.jail import wire
 #: How long compiling may take, in seconds, and in megabytes.
 TIMEOUT_S = 20.0
 _LIMITS = {"timeout_s": TIMEOUT_S, "memory_mb": 1024, "concurrency": 1}
+#: Sources that are compiled at the same time: a short one can need all of that memory.
+MAX_AT_A_TIME = 2
+_turns = threading.BoundedSemaphore(MAX_AT_A_TIME)
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,12 @@ def inspect_source(source: str, python: str) -> Inspected:
 
     Raises `SourceError` when it cannot be a grader, `SandboxError` when nothing can be confined.
     """
-    server = _started(python)
-    try:
-        found = _asked(server, source)
-    finally:
-        server.end()
+    with _turns:
+        server = _started(python)
+        try:
+            found = _asked(server, source)
+        finally:
+            server.end()
     if "problem" in found:
         raise SourceError(str(found["problem"]), found["line"], found["column"])
     return Inspected(tuple(found["imports"]), tuple(found["missing"]))

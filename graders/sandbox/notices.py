@@ -8,6 +8,7 @@ import errno
 import fcntl
 import struct
 from collections import Counter
+from contextlib import suppress
 
 from graders.sandbox.jail import syscalls
 
@@ -37,19 +38,20 @@ class Notices:
         self._threads = 0
 
     def answer(self, listener: int) -> bool:
-        """Answer one notice; False when there were too many."""
+        """Answer one notice; False when there were too many.
+
+        Those count, too, whose caller was taken back by a signal or killed meanwhile.
+        """
+        self._left -= 1
         notice = bytearray(_NOTICE.size)
         try:
             fcntl.ioctl(listener, _RECEIVE, notice)
         except OSError:
-            return True  # The caller was killed meanwhile.
+            return self._left > 0
         number, _, _, call, _, _, flags, *_ = _NOTICE.unpack(notice)
         error, go_on = self._judge(call, flags)
-        try:
+        with suppress(OSError):  # Gone since it was read.
             fcntl.ioctl(listener, _SEND, _ANSWER.pack(number, 0, -error, go_on))
-        except OSError:
-            return True
-        self._left -= 1
         return self._left > 0
 
     def _judge(self, call: int, flags: int) -> tuple[int, int]:

@@ -17,7 +17,18 @@ PACKAGES = frozenset(
 _NOT = frozenset({"__main__", "antigravity", "this", "idlelib", "turtle", "turtledemo", "tkinter"})
 
 
+#: Beginnings of names of modules that are no part of what a package offers: `__main__` runs a
+#: program, tests and what belongs to them may do anything.
+_NO_LIBRARY = ("_", "test", "conftest")
+
+
 def worth_loading(imports: Iterable[str], further: Iterable[str] = ()) -> list[str]:
     """Those of the imported modules that may be loaded beforehand, and `further` ones."""
-    known = (PACKAGES | sys.stdlib_module_names) - _NOT
-    return sorted({name for name in imports if name.partition(".")[0] in known} | set(further))
+    return sorted({name for name in imports if _is_harmless(name)} | set(further))
+
+
+def _is_harmless(name: str) -> bool:
+    # A user chooses these names, and the modules run outside the sandbox.
+    parts = name.split(".")
+    known = parts[0] in PACKAGES | sys.stdlib_module_names and parts[0] not in _NOT
+    return known and not any(part.startswith(_NO_LIBRARY) for part in parts)

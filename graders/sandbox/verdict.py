@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import signal
 import struct
 
@@ -16,6 +17,8 @@ _CRASHES = {
     signal.SIGSYS: "made a system call of another architecture and was killed",
     signal.SIGXCPU: "used up its processor time",
 }
+#: What ends a line for Python: less than what does for `str.splitlines`.
+_LINE_END = re.compile(r"\r\n|\r|\n")
 #: Longest line of source that a message quotes, in characters.
 _MAX_QUOTED = 120
 #: Longest description of what grade returned, in characters.
@@ -94,7 +97,7 @@ def _failed(detail: str) -> Failure:
 
 
 def _where(line: int, source: str) -> str:
-    lines = source.splitlines()
+    lines = _LINE_END.split(source)
     if not 1 <= line <= len(lines):
         return ""
     text = lines[line - 1].strip()

@@ -1,11 +1,13 @@
 """The spec of a `python` grader: what is refused before anything runs, and what is said of it."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from graders import Failure, Score, SpecError, parse_grader, warnings
-from graders.sandbox import SandboxConfig
+from graders.sandbox import SandboxConfig, inspection
+from graders.sandbox.forkserver import ForkServer
 from tests.graders.examples import grade, multi
 
 GOOD = "def grade(sample, item):\n    return 0.5"
@@ -82,6 +84,32 @@ def test_compiling_is_bounded() -> None:
     # Constant folding and large literals: costly to compile, and refused or fine, but soon.
     parse_grader(python(f"x = {'9' * 4_000} ** 9 ** 9\n{GOOD}"))
     parse_grader(python("x = [\n" + "1,\n" * 50_000 + "]\n" + GOOD))
+
+
+def test_no_number_of_warnings_holds_up_compiling() -> None:
+    # Each makes Python print a few lines, which nobody reads here.
+    doubtful = "\n".join(f"x{n} = 1 is 1" for n in range(2_000))
+    parse_grader(python(f"{doubtful}\n{GOOD}"))
+
+
+def test_only_few_sources_are_compiled_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nested `finally`: a kilobyte of source for a gigabyte of code.
+    started, running, most = inspection._started, [], []
+
+    def watched(python: str) -> ForkServer:
+        server = started(python)
+        running.append(server)
+        most.append(len(running))
+        end = server.end
+        server.end = lambda: (running.remove(server), end())  # type: ignore[method-assign]
+        return server
+
+    monkeypatch.setattr(inspection, "_started", watched)
+    sources = [f"{GOOD} + {n}" for n in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda source: parse_grader(python(source)), sources))
+    assert len(most) == 8
+    assert max(most) <= inspection.MAX_AT_A_TIME
 
 
 def test_source_has_a_size() -> None:

@@ -100,6 +100,12 @@ def test_other_exceptions(source: str, words: tuple[str, ...]) -> None:
         assert word in failure(graded).detail
 
 
+@pytest.mark.parametrize("oddity", ["\x0c", "x = 'a\u2028b'", "x = '\x1c\x85'", "# \x0b\r"])
+def test_lines_are_counted_as_python_counts_them(oddity: str) -> None:
+    [graded] = grade(f"{oddity}\ndef grade(s, i):\n    return 1 / 0", [{}])
+    assert "(line 3: return 1 / 0)" in failure(graded).detail
+
+
 def test_a_loop_is_killed_and_holds_up_nothing() -> None:
     source = CASES["py-loops-forever"]["source"].replace(
         "def grade(sample, item):", "def grade(sample, item):\n    if item['i']: return 1.0"

@@ -27,7 +27,7 @@ def run(source: str, sample: dict[str, object], item: dict[str, object]) -> byte
         exec(compile(source, FILENAME, "exec", dont_inherit=True), namespace)
         return number(namespace["grade"](sample, item))
     except BaseException as error:  # SystemExit too: whatever it is, it is reported
-        return raised(error)
+        return _reported(error)
 
 
 def number(value: object) -> bytes:
@@ -42,6 +42,13 @@ def number(value: object) -> bytes:
         return b"V" + _VALUE.pack(float(value))  # type: ignore[arg-type]
     except OverflowError:
         return b"Nan int too large for a float"
+
+
+def _reported(error: BaseException) -> bytes:
+    try:
+        return raised(error)
+    except BaseException:  # type, traceback and line may be the code's own traps
+        return b"X" + RAISED.pack(False, 0) + b"An exception that cannot be described"
 
 
 def raised(error: BaseException) -> bytes:

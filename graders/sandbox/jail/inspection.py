@@ -7,6 +7,7 @@ parser's stack.
 import ast
 import importlib.util
 import json
+import warnings
 from typing import Any
 
 from .harness import FILENAME
@@ -22,6 +23,8 @@ def reply(source: str) -> bytes:
 
 def inspect(source: str) -> dict[str, Any]:
     """The source's imports and those that are not installed, or what is wrong with it and where."""
+    # Printed they would fill the output, which nobody reads here.
+    warnings.simplefilter("ignore")
     try:
         tree = ast.parse(source, FILENAME)
         compile(tree, FILENAME, "exec", dont_inherit=True)

@@ -30,6 +30,7 @@ class Confinement:
         """
         os.chdir(folder)
         privileges.limit_resources(self.limits)
+        privileges.die_first()
         ruleset.enforce()
         return self.filters.confine_zygote()
 

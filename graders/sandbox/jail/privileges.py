@@ -2,6 +2,7 @@
 
 import os
 import resource
+from contextlib import suppress
 
 from .libc import (
     PR_CAPBSET_DROP,
@@ -96,6 +97,12 @@ def limit_resources(limits: Limits) -> None:
         if ceiling != resource.RLIM_INFINITY:
             value = min(value, ceiling)
         resource.setrlimit(which, (value, value))
+
+
+def die_first() -> None:
+    """When the machine's memory runs out, let the kernel end the calls before all else."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
 
 
 def limit_threads() -> None:

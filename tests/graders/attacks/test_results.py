@@ -27,6 +27,29 @@ FORGING = {
     "closing its output": "os.close(1); os.close(2)\nreturn 0.25",
     "replacing its output": "import sys; sys.stdout = sys.stderr = None\nreturn 0.25",
     "closing the stream": "import sys; sys.stdout.close(); sys.stderr.close()\nreturn 0.25",
+    "closing its output too early": "print('x', end=''); os.close(1)\nreturn 0.25",
+    "detaching the stream": """
+        import io, sys
+        sys.stdout = io.TextIOWrapper(sys.stdout.detach(), encoding='utf-8')
+        return 0.25
+        """,
+    "a stream of its own that fails": """
+        import sys, types
+        def fail():
+            raise KeyboardInterrupt
+        sys.stdout = types.SimpleNamespace(write=len, flush=fail)
+        return 0.25
+        """,
+    "output that is full": """
+        import sys
+        os.set_blocking(1, False)
+        sys.stdout.write('x' * 5000)
+        try:
+            while True:
+                os.write(1, b'y' * 9000)
+        except BlockingIOError:
+            return 0.25
+        """,
     "a thread that goes on": """
         import threading, time
         def later():
@@ -48,7 +71,10 @@ FORGING = {
     "an interrupt afterwards": "import signal; signal.setitimer(0, 5)\nreturn 0.25",
 }
 
-UNUSUAL = {"closing the stream", "a finaliser", "printing what is no text"}
+UNUSUAL = {
+    *("closing the stream", "a finaliser", "printing what is no text", "output that is full"),
+    *("closing its output too early", "a stream of its own that fails"),
+}
 
 #: Codes that end without a result, and what the failure says.
 ENDING = {
@@ -95,6 +121,21 @@ NO_NUMBERS = {
     "type('F', (float,), {'__float__': lambda self: 'x'})(1)": "TypeError",
     "type('N', (), {'__float__': lambda self: 1.0})()": "N",
 }
+
+#: Exceptions whose type, traceback, line or message is a trap.
+INDESCRIBABLE = [
+    """
+    class Meta(type):
+        __name__ = property(lambda cls: 1 / 0)
+    class E(Exception, metaclass=Meta):
+        pass
+    raise E
+    """,
+    "class E(Exception): __traceback__ = property(lambda self: 1 / 0)\nraise E",
+    "raise SyntaxError('x', ('grader.py', 'no line', 1, 'x'))",
+    "e = SyntaxError('x'); e.filename = 'grader.py'; e.lineno = -5; raise e",
+    "e = SyntaxError('x'); e.filename = 'grader.py'; e.lineno = 10 ** 20; raise e",
+]
 
 
 @pytest.mark.parametrize("way", FORGING)
@@ -163,6 +204,21 @@ def test_a_message_of_any_size_is_cut(sandboxed: Sandboxed) -> None:
     found = sandboxed.run(code("raise ValueError('x' * 10**6)"), {})
     assert "ValueError: xxx" in found["detail"]
     assert len(json.dumps(found["detail"])) < 3_000
+
+
+@pytest.mark.parametrize("body", INDESCRIBABLE)
+def test_an_exception_that_hinders_its_report(sandboxed: Sandboxed, body: str) -> None:
+    found = sandboxed.run(code(body), {})
+    assert found["kind"] == "python_grader_runtime_error"
+    assert "cannot be described" in found["detail"], found
+    assert found["others_unharmed"]
+
+
+def test_what_a_stream_of_its_own_holds_back_is_kept(sandboxed: Sandboxed) -> None:
+    body = (
+        "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer)\nprint('kept')\nreturn 1"
+    )
+    assert sandboxed.run(code(body), {})["output"] == "kept\n"
 
 
 def test_an_exception_that_cannot_be_described(sandboxed: Sandboxed) -> None:

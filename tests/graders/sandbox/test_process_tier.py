@@ -11,6 +11,7 @@ import pytest
 
 from graders.outcome import Failure, Score
 from graders.sandbox import ProcessSandbox, Program, SandboxConfig, SandboxError
+from graders.sandbox.notices import MAX_NOTICES, Notices
 from graders.sandbox.preload import worth_loading
 
 Body = Callable[[ProcessSandbox], Awaitable[Any]]
@@ -167,6 +168,39 @@ def test_imports_are_loaded_once_and_only_known_ones() -> None:
         return (await sandbox.run(program, {}, {})).outcome
 
     assert with_sandbox(body) == Score(1.0)
+
+
+def test_what_acts_when_it_is_imported_is_not_loaded_outside_the_sandbox() -> None:
+    # `venv.__main__` would make an environment wherever the arguments say, with the rights of
+    # whoever loads it; others read files, run tests or end the process.
+    acting = ["venv.__main__", "unittest.__main__", "numpy.f2py.__main__", "numpy._core._x"]
+    testing = ["sympy.testing.runtests", "scipy.stats.tests.test_x", "pandas.conftest"]
+    assert worth_loading([*acting, *testing, "unittest"]) == ["unittest"]
+
+
+def test_a_module_that_ends_the_process_does_not_end_the_fork_server() -> None:
+    async def body(sandbox: ProcessSandbox) -> Any:
+        return (await sandbox.run(ONE, {}, {})).outcome
+
+    assert with_sandbox(body, preload=("venv.__main__",)) == Score(1.0)
+
+
+def test_a_notice_that_is_gone_before_it_is_answered_counts_too() -> None:
+    # Signals take a waiting thread back, which asks again at once.
+    notices = Notices()
+    with open(os.devnull) as file:
+        answers = [notices.answer(file.fileno()) for _ in range(MAX_NOTICES)]
+    assert answers == [True] * (MAX_NOTICES - 1) + [False]
+
+
+def test_calls_are_the_first_to_go_when_memory_runs_out() -> None:
+    async def body(sandbox: ProcessSandbox) -> list[str]:
+        await sandbox.run(ONE, {}, {})
+        server = sandbox.server_pid
+        zygotes = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        return [Path(f"/proc/{pid}/oom_score_adj").read_text().strip() for pid in zygotes]
+
+    assert with_sandbox(body, concurrency=1) == ["1000"] * 2
 
 
 def test_numpy_is_a_number_and_draws_anew() -> None:
