@@ -37,17 +37,22 @@ hostile = short | long
 few = settings(property_test, max_examples=60)
 
 
+#: Seconds of processor time for one input. On a quiet machine each takes less than one; beside other
+#: tests the same work takes up to twice as long.
+LIMIT_S = 2.5
+
+
 @contextmanager
-def a_second() -> Iterator[None]:
+def in_time() -> Iterator[None]:
     started = time.process_time()
     yield
     seconds = time.process_time() - started
-    assert seconds < 1.0, f"took {seconds:.2f} s of processor time"
+    assert seconds < LIMIT_S, f"took {seconds:.2f} s of processor time"
 
 
 def graded(spec: Any, text: str, item: dict[str, Any] | None = None) -> Outcome | None:
     """Grade one completion; `None` when the grader is refused."""
-    with a_second():
+    with in_time():
         try:
             engine = Engine(spec)
         except SpecError as error:
@@ -61,7 +66,7 @@ def graded(spec: Any, text: str, item: dict[str, Any] | None = None) -> Outcome 
         finally:
             await engine.close()
 
-    with a_second():
+    with in_time():
         outcome = asyncio.run(grade())
     if isinstance(outcome, Failure):
         assert outcome.kind != "internal_error", outcome.detail

@@ -18,7 +18,7 @@ from graders.paths import Context, Path
 from graders.registry import SINGLE_GRADERS
 from graders.template import Template
 from tests.graders.examples import multi, string_check
-from tests.graders.hostile import a_second, few, graded, hostile, short
+from tests.graders.hostile import few, graded, hostile, in_time, short
 from tests.properties import json_values, property_test
 
 # --- templates and paths ----------------------------------------------------------------------
@@ -27,7 +27,7 @@ from tests.properties import json_values, property_test
 @few
 @given(text=hostile, value=json_values, output=hostile)
 def test_templates(text: str, value: Any, output: str) -> None:
-    with a_second():
+    with in_time():
         try:
             template = Template.parse(text)
         except TemplateError:
@@ -46,7 +46,7 @@ def test_templates(text: str, value: Any, output: str) -> None:
 def test_every_key_can_be_named(key: str, value: Any, near: str) -> None:
     """A path is written so that it reads back; one that is absent has a readable neighbour."""
     path = Path("item", (key, 0, key))
-    with a_second():
+    with in_time():
         if not any("\ud800" <= c <= "\udfff" for c in key):
             assert Path.parse(str(path)) == path
             assert Template.parse("{{ " + str(path) + " }}").parts == (path,)
@@ -59,14 +59,14 @@ def test_every_key_can_be_named(key: str, value: Any, near: str) -> None:
 @given(rows=st.lists(st.dictionaries(hostile, json_values, max_size=5), max_size=5))
 def test_rows_are_checked(rows: list[dict[str, Any]]) -> None:
     spec = parse_grader(string_check(reference="{{item.answer}}{{item.a.b[0]}}"))
-    with a_second():
+    with in_time():
         for problem in check_rows(spec, rows):
             assert problem.missing <= problem.rows == len(rows)
 
 
 def test_a_row_with_many_fields_is_no_burden() -> None:
     item = {f"answer number {i}": i for i in range(200_000)}
-    with a_second():
+    with in_time():
         outcome = graded(string_check(reference="{{item.answr}}"), "", item)
     assert isinstance(outcome, Failure)
 
@@ -82,7 +82,7 @@ def test_a_row_with_many_fields_is_no_burden() -> None:
 @example(text="exp(" * 30 + "a" + ")" * 30, value=700.0)
 @example(text="+".join(["a^a^a"] * 300), value=9.0)
 def test_formulas(text: str, value: float) -> None:
-    with a_second():
+    with in_time():
         try:
             formula = Formula.parse(text)
             result = formula.evaluate(dict.fromkeys(formula.names, value))
@@ -208,7 +208,7 @@ _NESTED = st.fixed_dictionaries(
 @settings(property_test, max_examples=200)
 @given(raw=json_values | _RANDOM | _NESTED)
 def test_whole_graders_are_read_or_refused(raw: Any) -> None:
-    with a_second():
+    with in_time():
         try:
             spec = parse_grader(raw)
         except SpecError as error:
@@ -236,7 +236,7 @@ def test_whole_graders_are_read_or_refused(raw: Any) -> None:
     ],
 )
 def test_graders_that_could_stall(raw: Any) -> None:
-    with a_second():
+    with in_time():
         try:
             parse_grader(raw)
         except SpecError as error:
