@@ -37,8 +37,8 @@ hostile = short | long
 few = settings(property_test, max_examples=60)
 
 
-#: Seconds of processor time for one input. On a quiet machine each takes less than one; beside other
-#: tests the same work takes up to twice as long.
+#: Seconds of processor time for one input. On a quiet machine each takes less than one; beside
+#: other tests the same work takes up to twice as long.
 LIMIT_S = 2.5
 
 

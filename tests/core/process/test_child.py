@@ -27,7 +27,7 @@ def test_the_log_tail_is_the_end(tmp_path: Path) -> None:
     assert child.log_tail(2) == "98\n99"
 
 
-def test_in_time_start_appends_to_the_log(tmp_path: Path) -> None:
+def test_a_second_start_appends_to_the_log(tmp_path: Path) -> None:
     child = Child(python("print('once more')"), tmp_path / "test.log")
     for _ in range(2):
         child.start()

@@ -88,7 +88,7 @@ def test_the_printed_key_opens_the_printed_url(up: Up) -> None:
     assert list_models(up.url(), key + "x") == 401
 
 
-def test_in_time_up_names_the_first(up: Up, folder: Path) -> None:
+def test_a_second_up_names_the_first(up: Up, folder: Path) -> None:
     second = run("up", "--dir", str(folder))
     assert second.returncode == 1
     assert f"process {up.process.pid}, at {up.url().removesuffix('/v1')}" in second.stderr

@@ -41,7 +41,7 @@ def test_requests_are_spaced(monkeypatch: pytest.MonkeyPatch) -> None:
     assert passed_at(clock, Gate(concurrency=9, per_second=2), 4) == [0, 0.5, 1, 1.5]
 
 
-def test_a_pause_saves_up_a_tenth_of_in_time_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_saves_up_a_tenth_of_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     gate = Gate(concurrency=9, per_second=50)
     times = passed_at(clock, gate, 200)
