@@ -99,15 +99,6 @@ def test_multi(text: str, key: str, output: str) -> None:
     graded(multi({key: string_check()}, key), output, {"answer": output})
 
 
-# --- the other graders ------------------------------------------------------------------------
-
-needs = {
-    name: pytest.mark.skipif(name not in SINGLE_GRADERS, reason=f"there is no {name} grader")
-    for name in ("regex", "number", "text_similarity")
-}
-
-
-@needs["regex"]
 @few
 @given(pattern=hostile, text=hostile, flags=st.sets(st.sampled_from(["multiline", "dot_all"])))
 @example(pattern="(x+x+)+y", text="x" * 40_000, flags=set())
@@ -121,7 +112,6 @@ def test_regular_expressions(pattern: str, text: str, flags: set[str]) -> None:
     graded({"type": "regex", "name": "r", "pattern": pattern} | dict.fromkeys(flags, True), text)
 
 
-@needs["number"]
 @few
 @given(
     text=hostile,
@@ -142,7 +132,6 @@ def test_numbers(text: str, reference: str, extract: str) -> None:
     graded(spec, text, {"answer": reference})
 
 
-@needs["text_similarity"]
 @settings(property_test, max_examples=120)
 @given(
     metric=st.sampled_from(
