@@ -125,7 +125,8 @@ class _EndpointGrader(Grader):
             parse_url(spec.url), spec.headers, RETRY.budget_s, max_bytes=MAX_REPLY_BYTES
         )
         rate = min(spec.rate_limit or MAX_RATE, MAX_RATE)
-        self._gate = Gate(concurrency=self.concurrency, per_second=rate)
+        host = self._http.gate(self._target, concurrency=self.concurrency, per_second=MAX_RATE)
+        self._gates = [Gate(concurrency=self.concurrency, per_second=rate), host]
         self._bounds, self._policy = spec.range, spec.range_policy
 
     async def grade(self, context: Context, trace: Trace) -> Outcome:
@@ -144,7 +145,7 @@ class _EndpointGrader(Grader):
         body = json.dumps(request, ensure_ascii=False).encode("utf-8", "replace")
         trace.attempts = 0
         try:
-            answer = await self._http.post(self._target, body, retry=RETRY, gates=[self._gate])
+            answer = await self._http.post(self._target, body, retry=RETRY, gates=self._gates)
         except OutboundError as error:
             trace.attempts = error.attempts
             raise GradeError(_kind(error), error.message) from error

@@ -67,6 +67,12 @@ class Outbound:
     def __init__(self, policy: Policy | None = None) -> None:
         self.policy = policy or Policy()
         self._connections = Connections()
+        self._gates: dict[str, Gate] = {}
+
+    def gate(self, target: Target, *, concurrency: int, per_second: float) -> Gate:
+        """The gate of the target's host, which all that go there share; the first one sets it."""
+        gate = Gate(concurrency=concurrency, per_second=per_second)
+        return self._gates.setdefault(target.host, gate)
 
     async def post(
         self,

@@ -11,6 +11,7 @@ from graders import Engine, Failure, Graded, Score, SpecError, parse_grader, war
 from graders.http import HttpConfig, Retry
 from graders.masking import MASK, masked
 from graders.services import ServicesConfig
+from tests.graders.examples import multi
 
 SAMPLE = {"output_text": "an answer", "output_tools": [], "choices": []}
 
@@ -194,6 +195,26 @@ def test_no_message_shows_a_header() -> None:
             parse_grader(endpoint(headers=headers))
         assert "secret" not in str(caught.value)
     assert "secret" not in repr(parse_grader(endpoint(headers={"X": "secret"})))
+
+
+def test_graders_of_one_host_share_its_rate() -> None:
+    """Two graders, 20 samples each: 40 requests at 50 a second, of which 5 may come at once."""
+    with FakeJudge([reply(b'{"score": 1}')]) as server:
+        children = {key: endpoint(f"{server.root}/{key}") for key in ("a", "b")}
+        config = ServicesConfig(http=HttpConfig(allow_hosts=("127.0.0.1",)))
+
+        async def run() -> list[Graded]:
+            engine = Engine(multi(children, "a + b"), config)
+            try:
+                return await asyncio.gather(*(engine.grade(SAMPLE, {}) for _ in range(20)))
+            finally:
+                await engine.close()
+
+        outcomes = [graded.outcome for graded in asyncio.run(run())]
+    assert {o.value for o in outcomes if isinstance(o, Score)} == {2.0}
+    times = sorted(seen.at for seen in server.requests)
+    assert len(times) == 40
+    assert times[-1] - times[0] > 0.65
 
 
 def test_rate_above_what_is_sent_is_warned_about() -> None:
