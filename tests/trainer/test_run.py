@@ -1,6 +1,5 @@
 """Whole jobs on the tiny model, in process and as a process."""
 
-import io
 import json
 import os
 import signal
@@ -13,23 +12,10 @@ from typing import Any
 import pytest
 import zstandard
 
-from trainer.channel import Channel
-from trainer.errors import GraderFailures, InvalidData, Paused
-from trainer.run import run
+from tests.trainer.reports import reports_of, reports_until_paused
+from trainer.errors import GraderFailures, InvalidData
 
 MakeJob = Callable[..., Path]
-
-
-def _run(job_dir: Path, *, pause: bool = False) -> list[dict[str, Any]]:
-    reports = io.StringIO()
-    channel = Channel(reports, None)
-    if pause:
-        channel.pause_requested.set()
-    try:
-        run(job_dir, channel)
-    finally:
-        lines = [json.loads(line) for line in reports.getvalue().splitlines()]
-    return lines
 
 
 def _of(reports: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -53,7 +39,7 @@ def _curve(reports: list[dict[str, Any]]) -> dict[int, tuple[Any, ...]]:
 
 def test_a_job_reports_every_phase_and_leaves_its_files(make_job: MakeJob) -> None:
     job_dir = make_job()
-    reports = _run(job_dir)
+    reports = reports_of(job_dir)
     assert [r["phase"] for r in _of(reports, "phase")] == [
         "loading",
         "base_evaluation",
@@ -76,7 +62,7 @@ def test_a_job_reports_every_phase_and_leaves_its_files(make_job: MakeJob) -> No
 
 def test_samples_of_a_step_can_be_read_back(make_job: MakeJob) -> None:
     job_dir = make_job()
-    reports = _run(job_dir)
+    reports = reports_of(job_dir)
     first = _of(reports, "rollouts")[0]
     with zstandard.open(job_dir / first["path"], "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
@@ -91,7 +77,7 @@ def test_samples_of_a_step_can_be_read_back(make_job: MakeJob) -> None:
 
 def test_the_evaluation_table_keeps_held_out_rows_apart(make_job: MakeJob) -> None:
     job_dir = make_job()
-    _run(job_dir)
+    reports_of(job_dir)
     table = json.loads((job_dir / "out/reports/evaluation.json").read_text())
     assert [s["stage"] for s in table["stages"]] == ["base", "warm_start", "final"]
     for stage in table["stages"]:
@@ -119,7 +105,7 @@ def test_the_warm_start_teaches_and_rl_raises_the_reward(make_job: MakeJob) -> N
             "learning_rate": 3e-3,
         },
     )
-    reports = _run(job_dir)
+    reports = reports_of(job_dir)
     losses = [r["data"]["train_loss"] for r in _of(reports, "metrics") if "train_loss" in r["data"]]
     assert losses[-1] < 0.3 * losses[0]
     rewards = [values[0] for _, values in sorted(_curve(reports).items())]
@@ -128,20 +114,15 @@ def test_the_warm_start_teaches_and_rl_raises_the_reward(make_job: MakeJob) -> N
 
 @pytest.mark.parametrize("changes", [{}, {"lora_rank": 4}, {"kl_coefficient": 0.1}])
 def test_paused_and_resumed_is_uninterrupted(make_job: MakeJob, changes: dict[str, Any]) -> None:
-    straight = _curve(_run(make_job("straight", hyperparameters=dict(changes))))
+    straight = _curve(reports_of(make_job("straight", hyperparameters=dict(changes))))
     first = make_job("first", hyperparameters=dict(changes))
-    reports = io.StringIO()
-    channel = Channel(reports, None)
-    channel.pause_requested.set()
-    with pytest.raises(Paused, match="after step 1"):
-        run(first, channel)
-    before = [json.loads(line) for line in reports.getvalue().splitlines()]
+    before = reports_until_paused(first, saying="after step 1")
     last = _of(before, "checkpoint")[-1]
     assert last["state"] and last["step"] == 1
 
     second = make_job("second", hyperparameters=dict(changes))
     (first / last["path"]).rename(second / "resume")
-    after = _run(second)
+    after = reports_of(second)
     assert _of(after, "started") == [
         {"type": "started", "step": 1, "total_steps": 4, "resumed": True}
     ]
@@ -152,7 +133,7 @@ def test_paused_and_resumed_is_uninterrupted(make_job: MakeJob, changes: dict[st
 
 def test_a_job_without_validation_or_warm_start_runs(make_job: MakeJob) -> None:
     data = {"train": "data/train.jsonl", "validation": None, "warm_start": None}
-    reports = _run(make_job(data=data, warm_start=None))
+    reports = reports_of(make_job(data=data, warm_start=None))
     assert _of(reports, "evaluation") == []
     assert sorted(_curve(reports)) == [1, 2, 3, 4]
 
@@ -160,7 +141,7 @@ def test_a_job_without_validation_or_warm_start_runs(make_job: MakeJob) -> None:
 def test_a_target_may_come_from_a_field_of_the_rows(make_job: MakeJob) -> None:
     warm = {"epochs": 2, "learning_rate": 1e-2, "batch_size": 4, "reference_field": "second"}
     data = {"train": "data/train.jsonl", "validation": None, "warm_start": None}
-    reports = _run(make_job(data=data, warm_start=warm))
+    reports = reports_of(make_job(data=data, warm_start=warm))
     steps = [r for r in _of(reports, "metrics") if r["phase"] == "warm_start"]
     assert len(steps) == 4
 
@@ -174,14 +155,14 @@ def test_failures_of_the_grader_end_the_job_with_examples(make_job: MakeJob) -> 
         "reference": "1",
     }
     with pytest.raises(GraderFailures, match=r"completions could not be graded") as end:
-        _run(make_job(grader=grader))
+        reports_of(make_job(grader=grader))
     assert end.value.examples[0]["outcome"]["kind"] == "sample_parse_error"
 
 
 def test_a_row_beyond_the_context_is_named(make_job: MakeJob) -> None:
     model = json.loads((make_job("other") / "spec.json").read_text())["model"]
     with pytest.raises(InvalidData, match=r"Row 1 of train.jsonl has \d+ prompt tokens"):
-        _run(make_job(model={**model, "context_tokens": 20}))
+        reports_of(make_job(model={**model, "context_tokens": 20}))
 
 
 class TrainerProcess:
@@ -233,7 +214,7 @@ def test_a_process_does_not_outlive_its_supervisor(make_job: MakeJob) -> None:
 
 @pytest.mark.slow
 def test_killed_anywhere_the_resumed_curve_is_the_same(make_job: MakeJob) -> None:
-    straight = _curve(_run(make_job("straight")))
+    straight = _curve(reports_of(make_job("straight")))
     killed = make_job("killed")
     trainer = TrainerProcess(killed)
     trainer.read_until("checkpoint", step=2)
@@ -241,6 +222,6 @@ def test_killed_anywhere_the_resumed_curve_is_the_same(make_job: MakeJob) -> Non
     trainer.process.wait()
     again = make_job("again")
     (killed / "out/checkpoints/step-2").rename(again / "resume")
-    resumed = _curve(_run(again))
+    resumed = _curve(reports_of(again))
     assert sorted(resumed) == [3, 4]
     assert resumed == {step: straight[step] for step in (3, 4)}

@@ -9,24 +9,13 @@ from typing import Any
 import pytest
 
 from api.schemas.dry_run_report import DryRunReport
+from tests.trainer.reports import reports_of, reports_until_paused
 from trainer.channel import Channel
-from trainer.errors import NoSpread, Paused
+from trainer.errors import NoSpread
 from trainer.run import run
 
 MakeJob = Callable[..., Path]
 PLAN = {"rows": 6, "samples_per_row": 4, "price_per_hour": 2.0, "currency": "USD"}
-
-
-def reports_of(job_dir: Path, *, pause: bool = False) -> list[dict[str, Any]]:
-    lines = io.StringIO()
-    channel = Channel(lines, None)
-    if pause:
-        channel.pause_requested.set()
-    try:
-        run(job_dir, channel)
-    finally:
-        found = [json.loads(line) for line in lines.getvalue().splitlines()]
-    return found
 
 
 def one(reports: list[dict[str, Any]], kind: str) -> dict[str, Any]:
@@ -111,8 +100,7 @@ def test_a_grader_that_fails_is_what_the_report_is_for(make_job: MakeJob) -> Non
 
 
 def test_one_that_is_told_to_stop_stops(make_job: MakeJob) -> None:
-    with pytest.raises(Paused, match="starts again"):
-        reports_of(make_job(dry_run=PLAN, warm_start=None), pause=True)
+    reports_until_paused(make_job(dry_run=PLAN, warm_start=None), saying="starts again")
 
 
 DULL = {
@@ -167,12 +155,7 @@ def test_the_look_changes_no_number_of_the_training(make_job: MakeJob) -> None:
 
 def test_a_resumed_job_looks_again_only_before_its_first_step(make_job: MakeJob) -> None:
     first = make_job("first", spread_check="refuse")
-    lines = io.StringIO()
-    channel = Channel(lines, None)
-    channel.pause_requested.set()
-    with pytest.raises(Paused, match="after step 1"):
-        run(first, channel)
-    reports = [json.loads(line) for line in lines.getvalue().splitlines()]
+    reports = reports_until_paused(first, saying="after step 1")
     assert len([r for r in reports if r["type"] == "probe"]) == 1
     second = make_job("second", spread_check="refuse")
     last = [r for r in reports if r["type"] == "checkpoint"][-1]
