@@ -11,9 +11,36 @@ from sqlalchemy.orm import Session
 from api.auth import PrincipalDep
 from api.parts import PartsDep
 from core.errors import JobNotFound, NotFound, RftError
-from core.models import DRY_RUN, TRAINING, ApiKey, Checkpoint, File, Job
+from core.models import (
+    DRY_RUN,
+    TRAINING,
+    ApiKey,
+    AuditEntry,
+    Checkpoint,
+    CheckpointPermission,
+    Eval,
+    EvalRun,
+    File,
+    Job,
+    Upload,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
 
-Owned = TypeVar("Owned", File, Job, Checkpoint, ApiKey)
+Owned = TypeVar(
+    "Owned",
+    ApiKey,
+    AuditEntry,
+    Checkpoint,
+    CheckpointPermission,
+    Eval,
+    EvalRun,
+    File,
+    Job,
+    Upload,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
 
 
 class NoSuchFile(RftError, LookupError):

@@ -1,100 +1,19 @@
-"""The tables. Times are unix seconds; only `core.states` writes `Job.status`.
+"""Jobs and what they leave behind: events, metrics, samples, checkpoints.
 
-`seq` tells rows of one second apart, the later one having the larger number.
+Times are unix seconds; only `core.states` writes `Job.status`.
 """
 
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Text,
-    UniqueConstraint,
-)
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy import BigInteger, Float, ForeignKey, Index, Integer, String, Text, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
 
 from core.clock import next_seq, now
 from core.ids import new_id
-
-Json = JSON(none_as_null=True)
+from core.models.base import Base, Json, RowNumber
 
 #: The kinds of jobs: one trains, the other only looks at what the grader makes of the model.
 TRAINING, DRY_RUN = "training", "dry_run"
-
-#: SQLite numbers rows by itself only in a column of type INTEGER.
-RowNumber = BigInteger().with_variant(Integer, "sqlite")
-
-
-class Base(DeclarativeBase):
-    """Naming every constraint lets migrations alter them on both databases."""
-
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
-
-
-class Project(Base):
-    """The unit of ownership: every key, file, job and model belongs to one."""
-
-    __tablename__ = "projects"
-
-    id: Mapped[str] = mapped_column(String(64), primary_key=True, default=lambda: new_id("proj_"))
-    name: Mapped[str] = mapped_column(Text)
-    created_at: Mapped[int] = mapped_column(BigInteger, default=now)
-
-
-class ApiKey(Base):
-    """A key of a project; only its SHA-256 is stored, `prefix` is for people."""
-
-    __tablename__ = "api_keys"
-
-    id: Mapped[str] = mapped_column(String(64), primary_key=True, default=lambda: new_id("key_"))
-    project_id: Mapped[str] = mapped_column(ForeignKey("projects.id"), index=True)
-    name: Mapped[str] = mapped_column(Text)
-    hash: Mapped[str] = mapped_column(String(64), unique=True)
-    prefix: Mapped[str] = mapped_column(String(32))
-    scopes: Mapped[list[str]] = mapped_column(Json)
-    created_at: Mapped[int] = mapped_column(BigInteger, default=now)
-    seq: Mapped[int] = mapped_column(BigInteger, default=next_seq)
-    expires_at: Mapped[int | None] = mapped_column(BigInteger)
-    revoked_at: Mapped[int | None] = mapped_column(BigInteger)
-
-
-class File(Base):
-    """An uploaded or produced file; its bytes lie in the object store under `object_key`."""
-
-    __tablename__ = "files"
-    __table_args__ = (Index(None, "project_id", "created_at", "seq"),)
-
-    id: Mapped[str] = mapped_column(String(64), primary_key=True, default=lambda: new_id("file-"))
-    project_id: Mapped[str] = mapped_column(ForeignKey("projects.id"))
-    filename: Mapped[str] = mapped_column(Text)
-    purpose: Mapped[str] = mapped_column(String(32))
-    bytes: Mapped[int] = mapped_column(BigInteger)
-    sha256: Mapped[str] = mapped_column(String(64))
-    object_key: Mapped[str] = mapped_column(Text)
-    status: Mapped[str] = mapped_column(String(16), default="processed")
-    status_details: Mapped[str | None] = mapped_column(Text)
-    created_at: Mapped[int] = mapped_column(BigInteger, default=now)
-    seq: Mapped[int] = mapped_column(BigInteger, default=next_seq)
-    expires_at: Mapped[int | None] = mapped_column(BigInteger)
-    deleted_at: Mapped[int | None] = mapped_column(BigInteger)
-
-    @property
-    def live(self) -> bool:
-        """Whether the file is neither deleted nor past its expiry."""
-        return self.deleted_at is None and (self.expires_at is None or self.expires_at > now())
 
 
 class Job(Base):
@@ -102,7 +21,8 @@ class Job(Base):
 
     `fence` rises whenever the holder changes; a write under an older one is refused. A dry run,
     told by its `kind`, has a `report` at its end. `plan` is what a worker decides or is told beside
-    the method: the rows and samples of a dry run, how a job looks at its first groups.
+    the method: the rows and samples of a dry run, how a job looks at its first groups. `eval_id` is
+    the eval that keeps its validation steps as runs, `cloned_from` the job whose settings it took.
     """
 
     __tablename__ = "jobs"
@@ -143,6 +63,8 @@ class Job(Base):
     total_steps: Mapped[int | None] = mapped_column(Integer)
     plan: Mapped[dict[str, Any] | None] = mapped_column(Json)
     report: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    eval_id: Mapped[str | None] = mapped_column(String(64))
+    cloned_from: Mapped[str | None] = mapped_column(String(64))
 
 
 class Event(Base):
@@ -186,8 +108,38 @@ class Rollout(Base):
     count: Mapped[int] = mapped_column(Integer)
 
 
+class Sample(Base):
+    """What is searched of one completion; its text is line `position` of the step's rollouts.
+
+    `row` is the dataset's row (from 0), `reward` null when the grading failed with `failure` or
+    the grader abstained; `sub_scores` maps each grader of a multi grader to its score.
+    """
+
+    __tablename__ = "samples"
+    __table_args__ = (
+        UniqueConstraint("job_id", "split", "step", "position"),
+        Index(None, "job_id", "reward"),
+    )
+
+    id: Mapped[str] = mapped_column(String(64), primary_key=True, default=lambda: new_id("sample_"))
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"))
+    split: Mapped[str] = mapped_column(String(16))
+    step: Mapped[int] = mapped_column(Integer)
+    position: Mapped[int] = mapped_column(Integer)
+    row: Mapped[int] = mapped_column(Integer)
+    reward: Mapped[float | None] = mapped_column(Float(53))
+    advantage: Mapped[float | None] = mapped_column(Float(53))
+    failure: Mapped[str | None] = mapped_column(String(64))
+    truncated: Mapped[bool]
+    tokens: Mapped[int] = mapped_column(Integer)
+    sub_scores: Mapped[dict[str, Any] | None] = mapped_column(Json)
+
+
 class Checkpoint(Base):
-    """Committed weights, usable as a model under `name`; with `has_state` also resumable."""
+    """Committed weights, usable as a model under `name`; with `has_state` also resumable.
+
+    `proof` holds the numbers of loading them in a fresh engine.
+    """
 
     __tablename__ = "checkpoints"
     __table_args__ = (UniqueConstraint("job_id", "phase", "step", "is_final"),)
@@ -203,18 +155,6 @@ class Checkpoint(Base):
     metrics: Mapped[dict[str, Any]] = mapped_column(Json)
     is_final: Mapped[bool]
     has_state: Mapped[bool]
+    proof: Mapped[dict[str, Any] | None] = mapped_column(Json)
     created_at: Mapped[int] = mapped_column(BigInteger, default=now)
     deleted_at: Mapped[int | None] = mapped_column(BigInteger)
-
-
-class Outbox(Base):
-    """A message to send after commit: a queue wake-up or a webhook."""
-
-    __tablename__ = "outbox"
-    __table_args__ = (Index(None, "sent_at", "id"),)
-
-    id: Mapped[int] = mapped_column(RowNumber, primary_key=True, autoincrement=True)
-    kind: Mapped[str] = mapped_column(String(16))
-    payload: Mapped[dict[str, Any]] = mapped_column(Json)
-    created_at: Mapped[int] = mapped_column(BigInteger, default=now)
-    sent_at: Mapped[int | None] = mapped_column(BigInteger)
