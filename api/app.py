@@ -1,5 +1,6 @@
 """The FastAPI application. Start it with `uvicorn --factory api.app:create_app`."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,18 +10,58 @@ from httpx import AsyncBaseTransport
 from starlette.types import Scope
 
 from api import dashboard, errors
-from api.middleware import BodyLimit, ResponseHeaders
+from api.admission import LastUse
+from api.audit import AuditTrail
+from api.idempotency import Idempotency
+from api.last_use import note_last_use
+from api.limits import RequestLimiter
+from api.middleware import BodyLimit, ResponseHeaders, add_cors
+from api.openapi import reference
 from api.parts import Parts
-from api.routes import chat, dry_runs, files, graders, health, jobs, keys, models
+from api.reads import Reads
+from api.routes import (
+    artifacts,
+    chat,
+    clone,
+    completions,
+    dry_runs,
+    evals,
+    files,
+    graders,
+    health,
+    job_reads,
+    jobs,
+    keys,
+    metrics,
+    models,
+    permissions,
+    project_keys,
+    projects,
+    retention,
+    samples,
+    stream,
+    uploads,
+    validation,
+    webhooks,
+)
+from api.routes import audit as audit_logs
+from api.services.event_hub import EventHub
 from api.services.grader_pool import GraderPool
+from api.services.inspections import Inspections
 from api.services.serving import Serving
+from api.services.sink import Sinks
+from api.services.uploads import MAX_PART_BYTES
 from api.upload import FORM_OVERHEAD
+from core import audit
 from core.db import make_engine, session_factory
 from core.judges import JudgeBook
+from core.limits import Limits
+from core.notify import Announcer
 from core.process.environment import clean_environment
 from core.registry import Registry
 from core.settings import Settings, get_settings
 from core.store import ObjectStore
+from graders.http import Outbound, Policy
 
 #: The largest JSON body, in bytes.
 MAX_JSON_BYTES = 4 * 1024 * 1024
@@ -42,12 +83,22 @@ def create_app(
     token = settings.serving_token
     registry = Registry.load(settings.models_file)
     judges = JudgeBook.load(settings, registry)
+    sessions = session_factory(engine)
+    store = store or ObjectStore.from_settings(settings)
     parts = Parts(
         settings=settings,
-        sessions=session_factory(engine),
-        store=store or ObjectStore.from_settings(settings),
+        sessions=sessions,
+        store=store,
+        inspections=Inspections(sessions, store),
+        sinks=Sinks(store),
         registry=registry,
         judges=judges,
+        limits=Limits.of(settings),
+        limiter=RequestLimiter(settings.broker_url),
+        last_use=LastUse(),
+        events=EventHub(sessions, settings.broker_url),
+        outbound=Outbound(Policy(judges.config.http.allow_hosts)),
+        reads=Reads(settings.database_url, organization_id=settings.organization_id),
         serving=Serving(
             settings.serving_url,
             token=token.get_secret_value() if token else None,
@@ -58,21 +109,59 @@ def create_app(
         ),
     )
 
+    announcer = Announcer(settings.broker_url, on_jobs=parts.events.look)
+    announcer.attach(sessions)
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        noting = asyncio.create_task(note_last_use(parts))
         yield
+        noting.cancel()
+        announcer.close()
+        await parts.events.aclose()
+        await parts.outbound.close()
+        parts.limiter.close()
         await parts.serving.aclose()
         await parts.graders.aclose()
+        parts.inspections.close()
+        parts.reads.close()
         engine.dispose()
 
-    # The generated schema would lack the bodies, which are read after authentication.
     app = FastAPI(title="rft-service", lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.state.parts = parts
+    audit.watch(parts.sessions)
     _add_middleware(app, settings)
     errors.install(app)
-    for module in (files, jobs, dry_runs, graders, models, chat, keys, health):
+    # What is asked most is found first.
+    for module in (
+        job_reads,
+        files,
+        jobs,
+        dry_runs,
+        graders,
+        models,
+        chat,
+        completions,
+        evals,
+        keys,
+        projects,
+        project_keys,
+        permissions,
+        audit_logs,
+        health,
+        uploads,
+        validation,
+        stream,
+        webhooks,
+        metrics,
+        samples,
+        artifacts,
+        clone,
+        retention,
+    ):
         app.include_router(module.router)
     dashboard.install(app, settings.dashboard_dir)
+    reference.install(app)
     return app
 
 
@@ -80,8 +169,14 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
     upload_limit = settings.max_upload_bytes + FORM_OVERHEAD
 
     def limit_for(scope: Scope) -> int:
-        return upload_limit if scope["path"] == "/v1/files" else MAX_JSON_BYTES
+        if scope["path"] == "/v1/files":
+            return upload_limit
+        is_part = scope["path"].startswith("/v1/uploads/") and scope["path"].endswith("/parts")
+        return MAX_PART_BYTES + FORM_OVERHEAD if is_part else MAX_JSON_BYTES
 
     # The last one added is the outermost.
+    app.add_middleware(AuditTrail)
+    app.add_middleware(Idempotency)
     app.add_middleware(BodyLimit, limit_for=limit_for)
+    add_cors(app, settings.cors_origins)
     app.add_middleware(ResponseHeaders, organization_id=settings.organization_id)

@@ -4,30 +4,46 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from api.admission import admit
 from api.errors import Forbidden
-from api.parts import PartsDep
+from api.parts import Parts, PartsDep
 from core.errors import InvalidKey
-from core.keys import Principal, authenticate
+from core.keys import KnownKey, Principal, hash_of, principal_of
 
 
 def required_scope(method: str, path: str) -> str:
     """Return the scope that a request needs; deciding it here leaves no route without one."""
     if path.startswith("/v1/organization/"):
         return "keys"
-    if path == "/v1/chat/completions":
+    if path in ("/v1/chat/completions", "/v1/completions"):
         return "inference"
     return "read" if method == "GET" else "write"
 
 
-def get_principal(request: Request, parts: PartsDep) -> Principal:
-    """Return the owner of the request's key; raises `InvalidKey` or `Forbidden`."""
+def secret_of(request: Request) -> str:
+    """Return the API key that the request carries, or raise `InvalidKey`."""
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not secret.strip():
         raise InvalidKey("You didn't provide an API key; send it as 'Authorization: Bearer <key>'.")
-    with parts.sessions() as session:
-        principal = authenticate(session, secret.strip())
-    request.state.project_id = principal.project_id
-    scope = required_scope(request.method, request.url.path)
+    return secret.strip()
+
+
+async def get_principal(request: Request, parts: PartsDep) -> Principal:
+    """Return the owner of the request's key; raises `InvalidKey` or `Forbidden`."""
+    return await let_in(request, parts, await parts.reads.key(hash_of(secret_of(request))))
+
+
+async def let_in(request: Request, parts: Parts, key: KnownKey | None) -> Principal:
+    """Return the owner of a key that was looked up; raises `InvalidKey` or `Forbidden`."""
+    principal = principal_of(key, limits=parts.limits)
+    await admit(
+        request,
+        principal,
+        organization_id=parts.settings.organization_id,
+        limiter=parts.limiter,
+        last_use=parts.last_use,
+    )
+    scope = required_scope(request.method, request.scope["path"])
     if not principal.may(scope):
         raise Forbidden(
             f"This API key lacks the scope '{scope}'; use a key that has it,"

@@ -5,6 +5,7 @@ makes the server read one.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -18,8 +19,44 @@ from api.strict_json import parse_object
 from api.unknown_fields import refuse_unknown_fields
 from core.errors import InvalidRequest
 from graders.errors import SpecError
+from graders.wording import reason
 
 Body = TypeVar("Body", bound=BaseModel)
+Dependency = TypeVar("Dependency", bound=Callable[..., Any])
+
+JSON, FORM = "application/json", "multipart/form-data"
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What a dependency reads from the body: the model, and the form's fields that are files."""
+
+    model: type[BaseModel]
+    content_type: str
+    files: tuple[str, ...] = ()
+
+
+_READS: dict[Callable[..., Any], Reads] = {}
+
+
+def reads(
+    model: type[BaseModel], *, content_type: str = JSON, files: tuple[str, ...] = ()
+) -> Callable[[Dependency], Dependency]:
+    """Say what the decorated dependency reads from the body, for the OpenAPI document.
+
+    FastAPI only knows the bodies that it reads itself.
+    """
+
+    def mark(dependency: Dependency) -> Dependency:
+        _READS[dependency] = Reads(model, content_type, files)
+        return dependency
+
+    return mark
+
+
+def read_by(dependency: Callable[..., Any] | None) -> Reads | None:
+    """Return what a dependency reads from the body, or None for one that reads nothing."""
+    return _READS.get(dependency) if dependency else None
 
 
 def json_body(model: type[Body]) -> Callable[..., Awaitable[Body]]:
@@ -28,11 +65,12 @@ def json_body(model: type[Body]) -> Callable[..., Awaitable[Body]]:
     An absent body counts as `{}`: OpenAI's clients send none with cancel, pause and resume.
     """
 
+    @reads(model)
     async def read(request: Request, _: PrincipalDep) -> Body:
         raw = await request.body()
         if not raw:
             return parse(model, {})
-        refuse_other_type(request, wanted="application/json")
+        refuse_other_type(request, wanted=JSON)
         # Not on the event loop: the source of a python grader is compiled in a process.
         return await run_in_threadpool(lambda: parse(model, parse_object(raw)))
 
@@ -63,8 +101,8 @@ def invalid(error: ValidationError, body: Mapping[str, Any], *, prefix: str = ""
     problems: dict[str, list[tuple[str, str]]] = {}
     for detail in error.errors(include_url=False):
         path = ".".join(filter(None, (prefix, _path(detail, body))))
-        for place, code, reason in _problems(path, detail):
-            problems.setdefault(place, []).append((code, reason))
+        for place, code, text in _problems(path, detail):
+            problems.setdefault(place, []).append((code, text))
     first, reasons = next(iter(problems.items()))
     sentences = [_sentence(place, found) for place, found in problems.items()]
     return InvalidRequest(" ".join(sentences), param=first or None, code=reasons[0][0])
@@ -97,8 +135,7 @@ def _problems(path: str, detail: ErrorDetails) -> list[tuple[str, str, str]]:
     if detail["type"] == "missing":
         message = f"Missing required parameter: '{path}'."
         return [(path, "missing_required_parameter", message)]
-    text = str(cause) if cause else detail["msg"]
-    return [(path, "invalid_value", text[:1].lower() + text[1:].rstrip("."))]
+    return [(path, "invalid_value", reason(detail))]
 
 
 def _sentence(path: str, problems: list[tuple[str, str]]) -> str:

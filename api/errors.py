@@ -21,8 +21,10 @@ from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
+from starlette.routing import Match, Route
 
 from core.errors import ObjectMissing, RftError, StorageError
+from graders.wording import reason
 
 logger = logging.getLogger(__name__)
 
@@ -72,21 +74,27 @@ def envelope(
     *,
     param: str | None = None,
     code: str | None = None,
+    kind: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """Build the response for one error, and tell OpenAI's clients whether to repeat the request."""
     extra = dict(headers or {})
     if status not in RETRYABLE:
-        extra["x-should-retry"] = "false"
-    body = error_body(status, message, param=param, code=code)
+        extra.setdefault("x-should-retry", "false")
+    body = error_body(status, message, param=param, code=code, kind=kind)
     return JSONResponse(body, status_code=status, headers=extra)
 
 
 def error_body(
-    status: int, message: str, *, param: str | None = None, code: str | None = None
+    status: int,
+    message: str,
+    *,
+    param: str | None = None,
+    code: str | None = None,
+    kind: str | None = None,
 ) -> dict[str, dict[str, str | None]]:
-    """Build the envelope itself; `status` decides OpenAI's error type."""
-    kind = "server_error" if status >= 500 else "invalid_request_error"
+    """Build the envelope itself; `status` decides OpenAI's error type unless `kind` is given."""
+    kind = kind or ("server_error" if status >= 500 else "invalid_request_error")
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
@@ -96,9 +104,16 @@ def _known(request: Request, error: Exception) -> JSONResponse:
         # A wrong setting or the like: its sentence is for the operator, not for the caller.
         logger.error("%s %s: %s", request.method, request.url.path, error)
         return _unexpected(request, error)
-    headers = {"www-authenticate": "Bearer"} if error.status == 401 else None
+    headers = dict(error.headers)
+    if error.status == 401:
+        headers["www-authenticate"] = "Bearer"
     return envelope(
-        error.status, error.message, param=error.param, code=error.code, headers=headers
+        error.status,
+        error.message,
+        param=error.param,
+        code=error.code,
+        kind=error.type,
+        headers=headers,
     )
 
 
@@ -139,9 +154,20 @@ def _http(request: Request, error: Exception) -> JSONResponse:
         message = f"Unknown request URL: {request.method} {path}. Every path of the API is /v1/…."
         return envelope(404, message, code="unknown_url")
     if error.status_code == 405:
-        message = f"{request.method} is not allowed on {path}; use {headers.get('Allow')}."
+        headers = {"allow": ", ".join(_methods(request))}
+        message = f"{request.method} is not allowed on {path}; use {headers['allow']}."
         return envelope(405, message, code="method_not_allowed", headers=headers)
     return envelope(error.status_code, str(error.detail), headers=headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """Return what the path of the request takes; each of its routes knows of its own only."""
+    matching = [
+        route.methods or ()
+        for route in request.app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+    ]
+    return sorted({method for methods in matching for method in methods})
 
 
 def _parameter(_: Request, error: Exception) -> JSONResponse:
@@ -149,7 +175,7 @@ def _parameter(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     name = str(first["loc"][-1])
-    message = f"Invalid value for '{name}': {first['msg']}."
+    message = f"Invalid value for '{name}': {reason(first)}."
     return envelope(400, message, param=name, code="invalid_value")
 
 

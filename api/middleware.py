@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from time import perf_counter
 
+from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import PayloadTooLarge, envelope
@@ -11,6 +13,28 @@ from core.ids import new_id
 
 #: The API version that OpenAI's own servers report.
 OPENAI_VERSION = "2020-10-01"
+
+#: Seconds after which a part that was away may be back, as a restarted one is.
+RETRY_AFTER_S = "2"
+
+#: Headers of an answer that a web page of another origin may read.
+EXPOSED = (
+    "x-request-id",
+    "openai-organization",
+    "openai-processing-ms",
+    "openai-project",
+    "openai-version",
+    "retry-after",
+    "retry-after-ms",
+    "x-should-retry",
+    "idempotent-replayed",
+    "x-ratelimit-limit-requests",
+    "x-ratelimit-remaining-requests",
+    "x-ratelimit-reset-requests",
+    "etag",
+    "content-disposition",
+    "content-range",
+)
 
 #: The dashboard needs its own files and this API, nothing inline and nothing from elsewhere.
 CONTENT_SECURITY_POLICY = (
@@ -24,7 +48,12 @@ class ResponseHeaders:
 
     def __init__(self, app: ASGIApp, *, organization_id: str) -> None:
         self.app = app
-        self.organization_id = organization_id
+        self._fixed = [
+            (b"openai-version", OPENAI_VERSION.encode()),
+            (b"openai-organization", organization_id.encode("latin-1", "replace")),
+            (b"x-content-type-options", b"nosniff"),
+            (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
+        ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -36,15 +65,20 @@ class ResponseHeaders:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers["x-request-id"] = state["request_id"]
-                headers["openai-version"] = OPENAI_VERSION
-                headers["openai-organization"] = self.organization_id
-                headers["openai-processing-ms"] = str(round((perf_counter() - started) * 1000))
-                headers["x-content-type-options"] = "nosniff"
-                headers["content-security-policy"] = CONTENT_SECURITY_POLICY
+                # Every answer passes here, so the pairs are put down as they travel.
+                milliseconds = round((perf_counter() - started) * 1000)
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    *self._fixed,
+                    (b"x-request-id", state["request_id"].encode()),
+                    (b"openai-processing-ms", str(milliseconds).encode()),
+                ]
                 if "project_id" in state:
-                    headers["openai-project"] = state["project_id"]
+                    message["headers"].append((b"openai-project", state["project_id"].encode()))
+                if state.get("rate_headers"):
+                    MutableHeaders(scope=message).update(state["rate_headers"])
+                if message["status"] == 503:
+                    MutableHeaders(scope=message).setdefault("retry-after", RETRY_AFTER_S)
             await send(message)
 
         await self.app(scope, receive, send_with_headers)
@@ -82,3 +116,20 @@ class BodyLimit:
             return message
 
         await self.app(scope, counted, send)
+
+
+def add_cors(app: Starlette, origins: str) -> None:
+    """Let web pages of these origins (separated by commas or spaces) call the API; none if empty.
+
+    No cookie counts here, so a page gets nothing that it has no key for.
+    """
+    allowed = origins.replace(",", " ").split()
+    if allowed:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=allowed,
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=EXPOSED,
+            max_age=600,
+        )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Query
-from sqlalchemy import Select, tuple_
+from sqlalchemy import ColumnElement, Select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 #: The most rows in one page of jobs, events or checkpoints; a larger `limit` is lowered to it.
@@ -33,13 +33,15 @@ def paginate(
     cursor: Select[Row] | None,
     limit: int,
     descending: bool = True,
-) -> Page[Row]:
+    columns: Sequence[ColumnElement[Any]] | None = None,
+) -> Page[Any]:
     """Return one page of `query`, ordered by the columns `order`.
 
     The columns of `order` must be unique together and never change, so that rows added or deleted
     between two pages neither repeat nor hide others. `cursor` selects the row that the page
     before ended with; one that finds nothing gives an empty last page, because starting over
-    would make a client that follows pages loop for ever.
+    would make a client that follows pages loop for ever. With `columns`, the page holds tuples of
+    these instead of whole rows.
     """
     if cursor is not None:
         last = session.scalar(cursor)
@@ -49,7 +51,12 @@ def paginate(
         there = tuple_(*(getattr(last, column.key) for column in order))
         query = query.where(here < there if descending else here > there)
     by = [column.desc() if descending else column.asc() for column in order]
-    rows = session.scalars(query.order_by(*by).limit(limit + 1)).all()
+    query = query.order_by(*by).limit(limit + 1)
+    rows: Sequence[Any] = (
+        session.scalars(query).all()
+        if columns is None
+        else session.connection().execute(query.with_only_columns(*columns)).all()
+    )
     return Page(rows=rows[:limit], has_more=len(rows) > limit)
 
 

@@ -6,12 +6,20 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 from sqlalchemy.orm import Session, sessionmaker
 
+from api.admission import LastUse
+from api.limits import RequestLimiter
+from api.reads import Reads
+from api.services.event_hub import EventHub
 from api.services.grader_pool import GraderPool
+from api.services.inspections import Inspections
 from api.services.serving import Serving
+from api.services.sink import Sinks
 from core.judges import JudgeBook
+from core.limits import Limits
 from core.registry import Registry
 from core.settings import Settings
 from core.store import ObjectStore
+from graders.http import Outbound
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,14 @@ class Parts:
     serving: Serving
     graders: GraderPool
     judges: JudgeBook
+    inspections: Inspections
+    sinks: Sinks
+    limits: Limits
+    limiter: RequestLimiter
+    last_use: LastUse
+    events: EventHub
+    outbound: Outbound
+    reads: Reads
 
 
 def get_parts(request: Request) -> Parts:
@@ -32,4 +48,9 @@ def get_parts(request: Request) -> Parts:
     return cast(Parts, request.app.state.parts)
 
 
-PartsDep = Annotated[Parts, Depends(get_parts)]
+async def _get_parts(request: Request) -> Parts:
+    """Asynchronous only because FastAPI would call it in a thread otherwise."""
+    return get_parts(request)
+
+
+PartsDep = Annotated[Parts, Depends(_get_parts)]

@@ -1,46 +1,42 @@
-"""Project isolation: the one place where a query is tied to the caller's project."""
+"""What routes depend on: the caller's transaction, and the row that a path names."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from fastapi import Depends
-from sqlalchemy import Select, select
-from sqlalchemy.orm import Session
 
 from api.auth import PrincipalDep
 from api.parts import PartsDep
+from api.tenancy import Tenant, Transactions
 from core.errors import JobNotFound, NotFound, RftError
 from core.models import (
     DRY_RUN,
     TRAINING,
-    ApiKey,
-    AuditEntry,
-    Checkpoint,
-    CheckpointPermission,
-    Eval,
-    EvalRun,
     File,
     Job,
     Upload,
-    WebhookDelivery,
-    WebhookEndpoint,
 )
 
-Owned = TypeVar(
-    "Owned",
-    ApiKey,
-    AuditEntry,
-    Checkpoint,
-    CheckpointPermission,
-    Eval,
-    EvalRun,
-    File,
-    Job,
-    Upload,
-    WebhookDelivery,
-    WebhookEndpoint,
-)
+#: Routes take these from here; what they are stands in `api.tenancy`.
+__all__ = [
+    "DryRunDep",
+    "FileDep",
+    "JobDep",
+    "Tenant",
+    "TenantDep",
+    "Transactions",
+    "TransactionsDep",
+]
+
+
+class NoSuchUpload(NotFound):
+    """No such upload in parts."""
+
+    code = "upload_not_found"
+    param = "upload_id"
+
+    def __init__(self, upload_id: str) -> None:
+        super().__init__(f"No such Upload object: {upload_id}. POST /v1/uploads begins one.")
 
 
 class NoSuchFile(RftError, LookupError):
@@ -53,35 +49,25 @@ class NoSuchFile(RftError, LookupError):
         super().__init__(f"No such File object: {file_id}. GET /v1/files lists them.")
 
 
-@dataclass(frozen=True)
-class Tenant:
-    """One project's rows, in one transaction.
-
-    Services get a tenant, not a session, and start every query with `select`; what belongs to
-    another project is not found, as if it did not exist.
-    """
-
-    session: Session
-    project_id: str
-
-    def select(self, model: type[Owned]) -> Select[Owned]:
-        """Start a query over the project's rows of `model`."""
-        return select(model).where(model.project_id == self.project_id)
-
-    def find(self, model: type[Owned], row_id: str) -> Owned | None:
-        """Return the row with this id, also a deleted one, or None."""
-        return self.session.scalar(self.select(model).where(model.id == row_id))
-
-
 def open_tenant(parts: PartsDep, principal: PrincipalDep) -> Iterator[Tenant]:
     """Open the request's transaction; it commits when the route has returned its answer."""
     with parts.sessions.begin() as session:
-        yield Tenant(session=session, project_id=principal.project_id)
+        yield Tenant(session=session, project_id=principal.project_id, limits=principal.limits)
 
 
 # With this scope the commit comes before the response is sent, so that nobody is told of a change
 # that then fails, and the next request of the same client sees it.
 TenantDep = Annotated[Tenant, Depends(open_tenant, scope="function")]
+
+
+def get_transactions(parts: PartsDep, principal: PrincipalDep) -> Transactions:
+    """Return the transactions of the caller's project; none is open yet."""
+    return Transactions(
+        sessions=parts.sessions, project_id=principal.project_id, limits=principal.limits
+    )
+
+
+TransactionsDep = Annotated[Transactions, Depends(get_transactions)]
 
 
 def get_job(fine_tuning_job_id: str, tenant: TenantDep) -> Job:
@@ -106,10 +92,23 @@ def get_dry_run(dry_run_id: str, tenant: TenantDep) -> Job:
 
 def get_file(file_id: str, tenant: TenantDep) -> File:
     """Return the live file named in the path, or raise `NoSuchFile`."""
+    return find_file(tenant, file_id)
+
+
+def find_file(tenant: Tenant, file_id: str) -> File:
+    """Return a live file, or raise `NoSuchFile`."""
     file = tenant.find(File, file_id)
     if file is None or not file.live:
         raise NoSuchFile(file_id)
     return file
+
+
+def find_upload(tenant: Tenant, upload_id: str) -> Upload:
+    """Return an upload in parts, or raise `NoSuchUpload`."""
+    upload = tenant.find(Upload, upload_id)
+    if upload is None:
+        raise NoSuchUpload(upload_id)
+    return upload
 
 
 JobDep = Annotated[Job, Depends(get_job)]

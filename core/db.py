@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 #: Seconds a writer waits for another writer's transaction on SQLite.
 BUSY_TIMEOUT_S = 30.0
 
+# `hide_parameters`: a failed statement is logged, and its values may be secrets.
 # Postgres refuses NaN inside JSON and SQLite stores it; refuse it in both.
 _dump_json = partial(json.dumps, allow_nan=False)
 
@@ -29,7 +30,25 @@ def make_engine(url: str) -> Engine:
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         return _sqlite_engine(parsed)
-    return create_engine(parsed, pool_pre_ping=True, json_serializer=_dump_json)
+    return create_engine(
+        parsed, pool_pre_ping=True, json_serializer=_dump_json, hide_parameters=True
+    )
+
+
+def make_reading_engine(url: str) -> Engine:
+    """Return an engine for single statements that read, each with one round trip to the server.
+
+    There is no transaction to begin and end, and no ping before: the first statement on a
+    connection that the server has closed raises a `DBAPIError` with `connection_invalidated`.
+    """
+    parsed = parse_url(url)
+    options: dict[str, Any] = {
+        "isolation_level": "AUTOCOMMIT",
+        "skip_autocommit_rollback": True,
+    }
+    if parsed.get_backend_name() == "sqlite":
+        return _sqlite_engine(parsed, **options)
+    return create_engine(parsed, hide_parameters=True, **options)
 
 
 def session_factory(engine: Engine) -> sessionmaker[Session]:
@@ -40,7 +59,7 @@ def session_factory(engine: Engine) -> sessionmaker[Session]:
     return sessionmaker(engine, expire_on_commit=False)
 
 
-def _sqlite_engine(url: URL) -> Engine:
+def _sqlite_engine(url: URL, **options: Any) -> Engine:
     if url.database:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     # With this isolation level sqlite3 opens `BEGIN IMMEDIATE` before the first writing statement
@@ -51,6 +70,8 @@ def _sqlite_engine(url: URL) -> Engine:
         url,
         connect_args={"isolation_level": "IMMEDIATE", "timeout": BUSY_TIMEOUT_S},
         json_serializer=_dump_json,
+        hide_parameters=True,
+        **options,
     )
     event.listen(engine, "connect", _prepare_sqlite)
     return engine

@@ -8,6 +8,9 @@
     ├── NotFound                404  no such thing in the caller's project
     │   └── JobNotFound         404
     ├── StaleFence              409  another holder has taken over the job
+    ├── TooManyRequests         429  a limit of the project or the key
+    │   ├── RateLimited         429  waiting helps, and the error says how long
+    │   └── QuotaExceeded       429  waiting alone does not help
     ├── ConfigurationError      500  the operator must change a setting or a file
     └── StorageError            503  the object store
         ├── StoreUnreachable    503  no answer from the endpoint
@@ -21,6 +24,8 @@ To add one: subclass the nearest category (and the stdlib type it replaces), set
 """
 
 import errno
+import math
+from collections.abc import Mapping
 from typing import Any
 
 #: Numbers of an OSError that mean: no room left, on the disk or in the user's quota.
@@ -46,6 +51,11 @@ class RftError(Exception):
     def type(self) -> str:
         """OpenAI's `error.type` for this status."""
         return "invalid_request_error" if self.status < 500 else "server_error"
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Further headers of the answer; OpenAI's clients decide by them whether to try again."""
+        return {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Subclasses take other arguments than `message`; rebuild without calling __init__.
@@ -120,6 +130,53 @@ class StaleFence(RftError):
             f"Job {job_id} is no longer held under fence {fence}; this worker must stop."
         )
         self.job_id, self.fence = job_id, fence
+
+
+class TooManyRequests(RftError):
+    """A limit is reached; `kind` says of what, in OpenAI's `error.type`."""
+
+    code = "rate_limit_exceeded"
+    status = 429
+    kind = "requests"
+
+    @property
+    def type(self) -> str:
+        """What there was too much of, as OpenAI's `error.type` does."""
+        return self.kind
+
+
+class RateLimited(TooManyRequests):
+    """Too many requests in a minute; after `retry_after_s` seconds the next one is let through."""
+
+    def __init__(self, message: str, *, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Tell clients when to try again: in whole seconds, as HTTP has it, and exactly."""
+        return {
+            "retry-after": str(math.ceil(self.retry_after_s)),
+            "retry-after-ms": str(math.ceil(self.retry_after_s * 1000)),
+            "x-should-retry": "true",
+        }
+
+
+class QuotaExceeded(TooManyRequests):
+    """The project has used up what it may use; trying again changes nothing."""
+
+    code = "insufficient_quota"
+    kind = "insufficient_quota"
+
+    def __init__(self, message: str, *, kind: str | None = None, code: str | None = None) -> None:
+        super().__init__(message, code=code)
+        if kind is not None:
+            self.kind = kind
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Keep clients from trying again."""
+        return {"x-should-retry": "false"}
 
 
 class ConfigurationError(RftError):

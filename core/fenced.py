@@ -7,11 +7,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from core import states
+from core import job_evals, samples, series, states
 from core.clock import now
 from core.errors import StaleFence
 from core.events import add_event
-from core.models import Checkpoint, Event, File, Job, Metric, Rollout
+from core.models import Checkpoint, EvalRun, Event, File, Job, Metric, Rollout, Sample
 
 #: How far each phase lies along a job; evaluations between steps belong to the steps.
 _PLACE = {
@@ -50,6 +50,12 @@ class FencedWriter:
                 raise StaleFence(self.job_id, self.fence)
             yield session
 
+    @contextmanager
+    def transaction(self) -> Iterator[tuple[Session, Job]]:
+        """Open one transaction on the job, for what no other method writes."""
+        with self._write() as session:
+            yield session, session.get_one(Job, self.job_id)
+
     def event(
         self,
         message: str,
@@ -77,15 +83,35 @@ class FencedWriter:
         """Store the numbers of a step, replacing earlier ones. NaN is refused: send null."""
         with self._write() as session:
             session.merge(Metric(job_id=self.job_id, phase=phase, step=step, data=data))
+            series.record(session, self.job_id, phase, step, data)
 
-    def rollout(self, step: int, split: str, object_key: str, count: int) -> None:
-        """Store where the samples of a step lie, replacing an earlier entry."""
+    def rollout(
+        self,
+        step: int,
+        split: str,
+        object_key: str,
+        count: int,
+        *,
+        bytes: int | None = None,
+        rows: list[dict[str, Any]] | None = None,
+    ) -> None:
+        """Store where the samples of a step lie, with their rows, replacing an earlier entry.
+
+        `rows` come from `core.samples.rows_of`; None when the file cannot be read.
+        """
         with self._write() as session:
             session.merge(
                 Rollout(
-                    job_id=self.job_id, step=step, split=split, object_key=object_key, count=count
+                    job_id=self.job_id,
+                    step=step,
+                    split=split,
+                    object_key=object_key,
+                    count=count,
+                    bytes=bytes,
+                    index_state="lost" if rows is None else "indexed",
                 )
             )
+            samples.replace(session, rows or [], job_id=self.job_id, step=step, split=split)
 
     def progress(
         self,
@@ -118,6 +144,8 @@ class FencedWriter:
         is_final: bool,
         has_state: bool,
         phase: str = "rl",
+        bytes: int | None = None,
+        proof: dict[str, Any] | None = None,
     ) -> str:
         """Record a committed checkpoint and return its id; the manifest must be stored already.
 
@@ -145,6 +173,8 @@ class FencedWriter:
                 session.add(row)
             row.name, row.object_prefix, row.kind = name, object_prefix, kind
             row.metrics, row.has_state, row.deleted_at = metrics, has_state, None
+            row.bytes, row.proof = bytes, proof
+            row.merged_status = row.merged_error = row.merged_at = None
             if has_state:
                 job.failed_attempts = 0
             session.flush()
@@ -200,23 +230,35 @@ class FencedWriter:
             return row.id
 
     def rewind(self, step: int, *, phase: str = "rl") -> None:
-        """Forget metrics, step events and rollouts beyond the point a resumed run starts from.
+        """Forget metrics, step events and samples beyond the point a resumed run starts from.
 
-        `rewind(0, phase="loading")` is a start from the beginning.
+        `rewind(0, phase="loading")` is a start from the beginning. When events are forgotten, an
+        event says so: somebody may have seen them already.
         """
         # Rollouts carry no phase; those with a step number above 0 come from RL.
         last_rollout = step if _PLACE[phase] >= _PLACE["rl"] else 0
         with self._write() as session:
-            for table in (Metric, Event):
-                session.execute(
-                    delete(table).where(
-                        table.job_id == self.job_id,
-                        _beyond(table, phase, step),
-                    )
-                )
             session.execute(
-                delete(Rollout).where(Rollout.job_id == self.job_id, Rollout.step > last_rollout)
+                delete(Metric).where(Metric.job_id == self.job_id, _beyond(Metric, phase, step))
             )
+            forgotten = session.execute(
+                delete(Event)
+                .where(Event.job_id == self.job_id, _beyond(Event, phase, step))
+                .returning(Event.seq)
+            ).all()
+            if forgotten:
+                add_event(
+                    session,
+                    self.job_id,
+                    f"Events past step {step} of phase {phase} do not count any more:"
+                    " the job starts again from there",
+                    data={"rewound_to": {"phase": phase, "step": step}},
+                )
+            job_evals.forget_runs(session, self.job_id, _beyond(EvalRun, phase, step))
+            for kept in (Rollout, Sample):
+                session.execute(
+                    delete(kept).where(kept.job_id == self.job_id, kept.step > last_rollout)
+                )
             session.execute(update(Job).where(Job.id == self.job_id).values(phase=phase, step=step))
 
     def transition(self, to: str, **details: Any) -> None:
@@ -225,8 +267,16 @@ class FencedWriter:
             states.transition(session, self.job_id, to, fence=self.fence, **details)
 
 
-def _beyond(table: type[Metric] | type[Event], phase: str, step: int) -> ColumnElement[bool]:
-    place = _PLACE[phase]
-    later = [name for name, other in _PLACE.items() if other > place]
-    same = [name for name, other in _PLACE.items() if other == place]
-    return or_(table.phase.in_(later), and_(table.phase.in_(same), table.step > step))
+def _beyond(
+    table: type[Metric] | type[Event] | type[EvalRun], phase: str, step: int
+) -> ColumnElement[bool]:
+    same = and_(table.phase.in_(_beside(phase)), table.step > step)
+    return or_(table.phase.in_(_later(phase)), same)
+
+
+def _later(phase: str) -> list[str]:
+    return [name for name, place in _PLACE.items() if place > _PLACE[phase]]
+
+
+def _beside(phase: str) -> list[str]:
+    return [name for name, place in _PLACE.items() if place == _PLACE[phase]]

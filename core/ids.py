@@ -6,9 +6,17 @@ import string
 ALPHABET = string.ascii_letters + string.digits
 
 
+# Bytes from 248 on are left out, for 248 is the largest multiple of 62: all characters are as likely.
+_CHARACTERS = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
+_LEFT_OUT = bytes(range(256 - 256 % len(ALPHABET), 256))
+
+
 def random_text(length: int) -> str:
     """Return `length` random letters and digits from the system's secure source."""
-    return "".join(secrets.choice(ALPHABET) for _ in range(length))
+    text = b""
+    while len(text) < length:
+        text += secrets.token_bytes(length + 8).translate(_CHARACTERS, _LEFT_OUT)
+    return text[:length].decode()
 
 
 def new_id(prefix: str) -> str:

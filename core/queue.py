@@ -1,25 +1,32 @@
 """Messages that leave after commit: a row in the same transaction, sent later at least once.
 
 A wake-up only tells a worker to look into the database; losing or repeating one is harmless.
+A webhook becomes one delivery for each endpoint that wants it (`core.deliveries`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import delete, exists, select
+from sqlalchemy import delete, exists, or_, select
 from sqlalchemy.orm import Session
 
 from core.clock import now
-from core.ids import new_id
 from core.models import Job, Outbox
+from core.webhooks import new_event
 
 #: Queue of the workers that train.
 TRAIN = "train"
 #: Queue of the workers that validate files and do other short work.
 LIGHT = "light"
+#: Wakes whoever runs evals: workers of the queue of light work, in a task of its own.
+EVALS = "evals"
+#: The task that delivers webhooks; it is sent to the queue of light work.
+DELIVER = "workers.deliver"
 
-#: How long a message may wait, and a sent one is kept for people who look, in seconds: 3 days.
+#: How long a wake-up may wait, and a sent webhook is kept for people who look, in seconds: 3 days.
 KEPT_S = 3 * 24 * 3600
+#: How long a webhook waits for workers that are away; its 72 hours of tries begin afterwards.
+UNSENT_WEBHOOK_KEPT_S = 7 * 24 * 3600
 
 #: Which queue waits for jobs in which status.
 _WAITING = {TRAIN: "queued", LIGHT: "validating_files"}
@@ -30,16 +37,13 @@ def enqueue_wake(session: Session, queue: str) -> None:
     session.add(Outbox(kind="wake", payload={"queue": queue}))
 
 
-def enqueue_webhook(session: Session, job: Job) -> None:
-    """Record the webhook event of a job that reached a terminal status."""
-    event = {
-        "id": new_id("evt_"),
-        "object": "event",
-        "created_at": now(),
-        "type": f"fine_tuning.job.{job.status}",
-        "data": {"id": job.id},
-    }
-    session.add(Outbox(kind="webhook", payload={"project_id": job.project_id, "event": event}))
+def enqueue_webhook(session: Session, project_id: str, type: str, object_id: str) -> None:
+    """Record an event for the project's webhook endpoints in the caller's transaction.
+
+    Raises InvalidRequest for a type that is not in `core.webhooks.EVENT_TYPES`.
+    """
+    event = new_event(type, object_id)
+    session.add(Outbox(kind="webhook", payload={"project_id": project_id, "event": event}))
 
 
 def resend_wakes(session: Session) -> list[str]:
@@ -58,41 +62,38 @@ def resend_wakes(session: Session) -> list[str]:
 
 
 def drain_outbox(
-    session: Session,
-    send: Callable[[str, dict[str, Any]], None],
-    *,
-    kinds: Sequence[str] = ("wake",),
-    limit: int = 100,
+    session: Session, send: Callable[[str, dict[str, Any]], None], *, limit: int = 100
 ) -> int:
-    """Send up to `limit` unsent messages as `send(kind, payload)` and return how many.
+    """Send up to `limit` wake-ups as `send(kind, payload)`, delete them and return how many.
 
     An exception of `send` propagates; the caller's rollback keeps the messages for the next call.
-    A wake-up is deleted once sent, a webhook keeps its row with `sent_at`.
     """
     rows = session.scalars(
         select(Outbox)
-        .where(Outbox.sent_at.is_(None), Outbox.kind.in_(kinds))
+        .where(Outbox.sent_at.is_(None), Outbox.kind == "wake")
         .order_by(Outbox.id)
         .limit(limit)
         .with_for_update(skip_locked=True)
     ).all()
     for row in rows:
         send(row.kind, row.payload)
-        if row.kind == "wake":
-            session.delete(row)
-        else:
-            row.sent_at = now()
+        session.delete(row)
     return len(rows)
 
 
 def trim_outbox(session: Session, *, limit: int = 1000) -> int:
-    """Delete up to `limit` messages older than `KEPT_S`, sent or not, and return how many.
+    """Delete up to `limit` old messages and return how many.
 
-    A wake-up so old has been repeated, and nobody waits for so old a webhook.
+    A wake-up of `KEPT_S` has been repeated, a sent webhook of that age lives on in its deliveries.
+    One that found no worker is kept for longer.
     """
+    waits_still = (Outbox.kind == "webhook") & Outbox.sent_at.is_(None)
     old = session.scalars(
         select(Outbox.id)
-        .where(Outbox.created_at < now() - KEPT_S)
+        .where(
+            Outbox.created_at < now() - KEPT_S,
+            or_(~waits_still, Outbox.created_at < now() - UNSENT_WEBHOOK_KEPT_S),
+        )
         .order_by(Outbox.id)
         .limit(limit)
         .with_for_update(skip_locked=True)

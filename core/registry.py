@@ -4,7 +4,7 @@ import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from core.errors import ConfigurationError
 from core.nearest import nearest
@@ -12,7 +12,14 @@ from core.nearest import nearest
 
 @dataclass(frozen=True)
 class BaseModel:
-    """One base model: a Hugging Face folder at `path`; `created` is in unix seconds."""
+    """One base model: a Hugging Face folder at `path`; `created` is in unix seconds.
+
+    `tool_parser` is the name of vLLM's parser for its tool calls, where the chat template alone
+    does not tell.
+    """
+
+    # A mistyped field would otherwise be ignored.
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     id: str
     path: Path
@@ -20,6 +27,7 @@ class BaseModel:
     owned_by: str
     created: int
     aliases: tuple[str, ...] = ()
+    tool_parser: str | None = None
 
 
 class Registry:

@@ -35,6 +35,11 @@ class Settings(BaseSettings):
     s3_endpoint_url: str | None = Field(
         None, description="URL of an S3-compatible object store; empty for AWS S3."
     )
+    s3_public_url: str | None = Field(
+        None,
+        description="URL under which users reach the object store, for presigned downloads; empty"
+        " where it is the same.",
+    )
     s3_bucket: str = Field(
         "rft", min_length=3, description="Bucket that holds files, checkpoints and rollouts."
     )
@@ -51,8 +56,8 @@ class Settings(BaseSettings):
     )
     outbound_hosts: str = Field(
         "",
-        description="Hosts, as `name` or `name:port`, that graders may call though they are inside"
-        " the network.",
+        description="Hosts, as `name` or `name:port`, that graders and webhooks may call though"
+        " they are inside the network.",
     )
     sandbox_python: str | None = Field(
         None,
@@ -97,7 +102,38 @@ class Settings(BaseSettings):
         "org-rft", description="Organisation id shown in job objects and model names."
     )
     max_upload_bytes: int = Field(
-        512 * 1024 * 1024, gt=0, description="Largest file the API accepts, in bytes."
+        512 * 1024 * 1024,
+        gt=0,
+        description="Largest file the API accepts in one request, in bytes.",
+    )
+    max_assembled_bytes: int = Field(
+        8 * 1024**3, gt=0, description="Largest file that may arrive in parts, in bytes."
+    )
+    cors_origins: str = Field(
+        "",
+        description="Origins, as `https://host`, whose web pages may call the API; `*` for all,"
+        " empty for none.",
+    )
+    limit_requests_per_minute: int | None = Field(
+        None, ge=0, description="Requests a project may make in a minute; empty for no limit."
+    )
+    limit_requests_per_minute_per_key: int | None = Field(
+        None, ge=0, description="Requests one API key may make in a minute; empty for no limit."
+    )
+    limit_live_jobs: int | None = Field(
+        None,
+        ge=0,
+        description="Unfinished jobs and dry runs a project may have; empty for no limit.",
+    )
+    limit_gpu_seconds: int | None = Field(
+        None,
+        ge=0,
+        description="GPU seconds that all jobs of a project may run together; empty for no limit.",
+    )
+    limit_stored_bytes: int | None = Field(
+        None,
+        ge=0,
+        description="Bytes of files and models a project may store; empty for no limit.",
     )
     lease_ttl_s: float = Field(
         30.0,
@@ -139,6 +175,9 @@ class Settings(BaseSettings):
         description="Share of a GPU's memory for the sampler inside the trainer; the rest trains.",
     )
 
+    eval_concurrency: int = Field(
+        8, ge=1, description="Completions that one run of an eval asks the model for at a time."
+    )
     price_per_hour: float | None = Field(
         None,
         ge=0,
@@ -161,12 +200,28 @@ class Settings(BaseSettings):
             raise ValueError("it must be redis://:password@host:port/0")
         return url
 
-    @field_validator("s3_endpoint_url", "serving_url")
+    @field_validator("s3_endpoint_url", "s3_public_url", "serving_url")
     @classmethod
     def _names_a_service(cls, url: str | None) -> str | None:
         if url is not None and not _is_url(url, "http", "https"):
             raise ValueError("it must be http://host:port or https://host:port")
         return url
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _are_origins(cls, text: str) -> str:
+        for origin in text.replace(",", " ").split():
+            if origin != "*" and not (_is_url(origin, "http", "https") and origin.count("/") == 2):
+                raise ValueError("it must be origins as https://host:port, or *")
+        return text
+
+    @field_validator("serving_token")
+    @classmethod
+    def _fits_in_a_header(cls, token: SecretStr | None) -> SecretStr | None:
+        text = token.get_secret_value() if token else "-"
+        if not (text.isascii() and text.isprintable() and " " not in text):
+            raise ValueError("it must be printable ASCII without spaces: it travels in a header")
+        return token
 
     @field_validator("serving_options")
     @classmethod

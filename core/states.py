@@ -82,7 +82,8 @@ def transition(
         conditions.append(Job.fence == fence)
     if only_if is not None:
         conditions.append(only_if)
-    values = {**_lease_columns(to), **_time_columns(to), "status": to, **columns}
+    lease, times, ran = _lease_columns(to), _time_columns(to), _running_columns(to)
+    values = {**lease, **times, **ran, "status": to, **columns}
     if error is not None:
         values["error"] = error
     job: Job | None = session.scalar(
@@ -110,6 +111,14 @@ def _time_columns(to: str) -> dict[str, Any]:
     return {} if to in HELD else {"estimated_finish": None}
 
 
+def _running_columns(to: str) -> dict[str, Any]:
+    """Count the time a job is held, from taking to leaving it, on one GPU."""
+    if to in HELD:
+        return {"running_since": func.coalesce(Job.running_since, now())}
+    ran = case((Job.running_since.is_not(None), now() - Job.running_since), else_=0)
+    return {"gpu_seconds": Job.gpu_seconds + ran, "running_since": None}
+
+
 def _announce(
     session: Session,
     job: Job,
@@ -124,7 +133,7 @@ def _announce(
         enqueue_wake(session, TRAIN)
     # OpenAI's clients know no webhook of a dry run.
     if job.status in TERMINAL and job.kind == TRAINING:
-        enqueue_webhook(session, job)
+        enqueue_webhook(session, job.project_id, f"fine_tuning.job.{job.status}", job.id)
 
 
 def _message(job: Job) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 #: Error codes with which S3 says that a key does not exist (HEAD answers carry only "404").
-_MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
+_MISSING = frozenset({"404", "NoSuchKey", "NotFound", "NoSuchUpload"})
+#: The least bytes of a part that is not the last one of its object.
+MIN_PART_BYTES = 5 * 1024 * 1024
 #: The most keys one S3 delete call takes.
 _DELETE_BATCH = 1000
 
@@ -31,6 +33,7 @@ _CONFIG = Config(
     connect_timeout=5,
     read_timeout=60,
     retries={"mode": "standard", "total_max_attempts": 4},
+    signature_version="s3v4",
     request_checksum_calculation="when_required",
     response_checksum_validation="when_required",
 )
@@ -50,26 +53,18 @@ class ObjectStore:
     Uploads are atomic: a key holds the whole new object or what it held before.
     """
 
-    def __init__(self, client: S3Client, bucket: str) -> None:
+    def __init__(self, client: S3Client, bucket: str, *, signer: S3Client | None = None) -> None:
         self.bucket = bucket
         self._client = client
+        self._signer = signer or client
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None) -> ObjectStore:
         """Return the store that the settings name; nothing is contacted yet."""
         settings = settings or get_settings()
-        secret = settings.s3_secret_access_key
-        client = boto3.client(
-            "s3",
-            endpoint_url=settings.s3_endpoint_url,
-            region_name=settings.s3_region,
-            aws_access_key_id=settings.s3_access_key_id,
-            aws_secret_access_key=secret.get_secret_value() if secret else None,
-            config=_CONFIG.merge(Config(s3={"addressing_style": "path"}))
-            if settings.s3_endpoint_url
-            else _CONFIG,
-        )
-        return cls(client, settings.s3_bucket)
+        public = settings.s3_public_url
+        signer = None if public is None else _client(settings, public)
+        return cls(_client(settings, settings.s3_endpoint_url), settings.s3_bucket, signer=signer)
 
     @property
     def endpoint(self) -> str:
@@ -120,15 +115,96 @@ class ObjectStore:
         with self._translated(key):
             return self._client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
 
-    def iter(self, key: str, chunk: int = 1 << 20) -> Iterator[bytes]:
-        """Open an object and return its content in chunks; a missing key raises at the call."""
+    def iter(
+        self, key: str, chunk: int = 1 << 20, *, start: int = 0, end: int | None = None
+    ) -> Iterator[bytes]:
+        """Open an object and return its content in chunks; a missing key raises at the call.
+
+        `start` and `end` cut out a range of bytes, the end exclusive; it must lie in the object.
+        """
         with self._translated(key):
-            body = self._client.get_object(Bucket=self.bucket, Key=key)["Body"]
-        return self._chunks(key, body.iter_chunks(chunk))
+            if start or end is not None:
+                span = f"bytes={start}-{'' if end is None else end - 1}"
+                reply = self._client.get_object(Bucket=self.bucket, Key=key, Range=span)
+            else:
+                reply = self._client.get_object(Bucket=self.bucket, Key=key)
+        return self._chunks(key, reply["Body"].iter_chunks(chunk))
+
+    def presigned(self, key: str, *, expires_s: int, filename: str) -> str:
+        """Return an address that gives the object without a key, as a file of this name.
+
+        It is made here, without asking the store whether the object is there, and works for
+        `expires_s` seconds. The name must be ASCII.
+        """
+        disposition = f'attachment; filename="{filename}"'
+        with self._translated(key):
+            return self._signer.generate_presigned_url(
+                "get_object",
+                Params={
+                    "Bucket": self.bucket,
+                    "Key": key,
+                    "ResponseContentDisposition": disposition,
+                },
+                ExpiresIn=expires_s,
+            )
 
     def _chunks(self, key: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
         with self._translated(key):
             yield from chunks
+
+    def begin(self, key: str) -> str:
+        """Begin an object that is stored in parts, and return the id that the parts name."""
+        with self._translated(key):
+            return self._client.create_multipart_upload(Bucket=self.bucket, Key=key)["UploadId"]
+
+    def put_part(self, key: str, upload: str, number: int, data: bytes) -> str:
+        """Store part `number`, from 1, of a begun object and return its tag.
+
+        Every part but the last must have `MIN_PART_BYTES`; parts may be stored side by side.
+        """
+        with self._translated(key):
+            return self._client.upload_part(
+                Bucket=self.bucket, Key=key, UploadId=upload, PartNumber=number, Body=data
+            )["ETag"]
+
+    def finish(self, key: str, upload: str, tags: Sequence[str]) -> None:
+        """Make the object of its parts, whose `tags` are in order; only now the key holds it."""
+        with self._translated(key):
+            self._client.complete_multipart_upload(
+                Bucket=self.bucket,
+                Key=key,
+                UploadId=upload,
+                MultipartUpload={
+                    "Parts": [
+                        {"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)
+                    ]
+                },
+            )
+
+    def abort(self, key: str, upload: str) -> None:
+        """Give up a begun object and let go of its parts; one that is gone is fine."""
+        try:
+            with self._translated(key):
+                self._client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload)
+        except ObjectMissing:
+            return
+
+    def abort_stale(self, prefix: str, *, before: float) -> int:
+        """Give up every object below `prefix` begun before this unix time, and say how many.
+
+        They belong to processes that were killed: nobody else leaves one behind.
+        """
+        pages = self._client.get_paginator("list_multipart_uploads")
+        with self._translated(prefix):
+            stale = [
+                (entry["Key"], entry["UploadId"])
+                for page in pages.paginate(Bucket=self.bucket, Prefix=prefix)
+                for entry in page.get("Uploads", [])
+                if entry["Initiated"].timestamp() < before
+            ]
+        for key, upload in stale:
+            self.abort(key, upload)
+        return len(stale)
 
     def exists(self, key: str) -> bool:
         """Say whether an object lies under the key."""
@@ -181,6 +257,18 @@ class ObjectStore:
             raise StoreRefused(self.endpoint, code or str(error)) from error
         except (BotoCoreError, Boto3Error) as error:
             raise StoreUnreachable(self.endpoint, type(error).__name__) from error
+
+
+def _client(settings: Settings, endpoint_url: str | None) -> S3Client:
+    secret = settings.s3_secret_access_key
+    return boto3.client(
+        "s3",
+        endpoint_url=endpoint_url,
+        region_name=settings.s3_region,
+        aws_access_key_id=settings.s3_access_key_id,
+        aws_secret_access_key=secret.get_secret_value() if secret else None,
+        config=_CONFIG.merge(Config(s3={"addressing_style": "path"})) if endpoint_url else _CONFIG,
+    )
 
 
 class _HashingReader:

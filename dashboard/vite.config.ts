@@ -12,5 +12,10 @@ export default defineConfig(({ mode }) => ({
   server: { proxy: { "/v1": process.env.RFT_API ?? "http://127.0.0.1:8000" } },
   preview: { headers: { "Content-Security-Policy": CONTENT_SECURITY_POLICY } },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
-  build: { target: "es2022", modulePreload: false, assetsInlineLimit: 0 },
+  build: {
+    target: "es2022",
+    modulePreload: false,
+    assetsInlineLimit: 0,
+    rollupOptions: { input: ["index.html", "docs.html"] },
+  },
 }));

@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 
 from graders.base import Spec
 from graders.errors import SpecError, SpecProblem, TemplateError
+from graders.wording import reason
 
 
 def spec_class(raw: Any, known: Mapping[str, type[Spec]], *, param: str = "") -> type[Spec]:
@@ -56,7 +57,7 @@ def _problem(details: ErrorDetails, spec: type[BaseModel]) -> SpecProblem:
         case "literal_error", _:
             message = f"Must be {details['ctx']['expected']}, not {_shown(details['input'])}."
             return SpecProblem(param, message)
-    return SpecProblem(param, sentence(details["msg"]))
+    return SpecProblem(param, sentence(reason(details)))
 
 
 def _unknown_field(name: str, spec: type[BaseModel]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from jsonschema.exceptions import best_match
 from referencing import Registry
 
 from graders.formats import format_checker
@@ -33,6 +34,12 @@ class Schema:
         """
         self._budget.refill(chars)
         return self._validator.is_valid(value)
+
+    def problem(self, value: Any, *, chars: int) -> tuple[str, str] | None:
+        """The path and the reason of what is most wrong with the value; raises like `accepts`."""
+        self._budget.refill(chars)
+        error = best_match(self._validator.iter_errors(value))
+        return None if error is None else (error.json_path, error.message)
 
     def accepts_property(self, name: str, value: Any) -> bool:
         """Whether a value is valid for a property of the root; goes on with the same budget."""

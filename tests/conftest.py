@@ -112,7 +112,9 @@ def factory(database_url: str) -> Iterator[sessionmaker[Session]]:
 @pytest.fixture
 def settings(sqlite_url: str, tmp_path: Path) -> Settings:
     """Settings with a fresh SQLite database and data folder; no server is started."""
-    return Settings(database_url=sqlite_url, data_dir=tmp_path / "data")
+    return Settings(
+        database_url=sqlite_url, data_dir=tmp_path / "data", broker_url="redis://127.0.0.1:1/0"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -144,7 +144,9 @@ def batch_for_step(rows: list[PromptRow], step: int, batch_size: int, seed: int)
 def _as_template_message(message: dict[str, Any]) -> dict[str, Any]:
     # Chat templates know the role by its older name.
     role = "system" if message["role"] == "developer" else message["role"]
-    return {**message, "role": role, "content": _text(message.get("content"))}
+    # Typed clients write fields that are not given as null, which templates take for given.
+    given = {key: value for key, value in message.items() if value is not None}
+    return {**given, "role": role, "content": _text(message.get("content"))}
 
 
 def _text(content: Any) -> str | None:

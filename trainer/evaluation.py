@@ -153,6 +153,8 @@ def _row_report(rollout: Rollout) -> dict[str, Any]:
         "row": rollout.row.index,
         "text": rollout.text,
         "truncated": rollout.completion.truncated,
+        "prompt_tokens": len(rollout.row.token_ids),
+        "completion_tokens": len(rollout.completion.token_ids),
         "outcome": to_wire(rollout.outcome),
         "traces": [trace.wire() for trace in rollout.traces],
     }

@@ -8,10 +8,15 @@ import numpy as np
 from graders.outcome import KINDS, Abstain, Failure, Score
 from trainer.evaluation import is_solved, mean_score
 from trainer.grader_health import grader_health, grader_parts
+from trainer.grader_usage import grader_timing, usage_metrics
 from trainer.sampling import Rollout
 
 #: Failure flags that OpenAI's payload counts for every grader; all others count as other_error.
 COUNTED_KINDS = ("sample_parse_error", "invalid_variable_error")
+#: Further flags that it counts for graders of one type, and for those that ask a model.
+PYTHON_KINDS = ("python_grader_server_error", "python_grader_runtime_error")
+MODEL_KINDS = ("model_grader_server_error",)
+MODEL_GRADERS = frozenset({"score_model", "label_model", "relative_model"})
 
 
 def step_metrics(
@@ -53,6 +58,7 @@ def step_metrics(
             ],
         },
         "errors": {"graders": [_part_errors(name, kind, train, valid) for name, kind in parts]},
+        **usage_metrics(grader, train, valid),
         "train_reward_quantiles": _quantiles(rewards),
         "train_solved_share": sum(map(is_solved, train)) / len(train),
         "valid_solved_share": sum(map(is_solved, valid)) / len(valid) if valid else None,
@@ -61,7 +67,11 @@ def step_metrics(
         "abstentions": sum(isinstance(r.outcome, Abstain) for r in train),
         "grader_latency_mean_s": sum(r.latency_s for r in train) / len(train),
         "graders": grader_health(grader, train),
-        **update,
+        **{name: value for name, value in update.items() if name != "timing"},
+        "timing": {
+            "step": {"eval": 0.0, **update.get("timing", {}).get("step", {})},
+            "graders": grader_timing(grader, train, valid),
+        },
     }
 
 
@@ -92,12 +102,19 @@ def _part_errors(
     row: dict[str, Any] = {"name": name, "type": kind}
     for split, rollouts in (("train", train), ("valid", valid or [])):
         found = [KINDS[k].flag for r in rollouts for g, k in failures_of(r) if g == name]
-        counts = {k: found.count(k) for k in COUNTED_KINDS}
+        counts = {k: found.count(k) for k in counted_kinds(kind)}
         counts["other_error"] = len(found) - sum(counts.values())
         for error, count in counts.items():
             row[f"{split}_{error}_count"] = count
             row[f"{split}_{error}_mean"] = count / len(rollouts) if rollouts else 0.0
     return row
+
+
+def counted_kinds(kind: str) -> tuple[str, ...]:
+    """The failure flags that are counted apart for a grader of this type."""
+    if kind == "python":
+        return (*COUNTED_KINDS, *PYTHON_KINDS)
+    return (*COUNTED_KINDS, *MODEL_KINDS) if kind in MODEL_GRADERS else COUNTED_KINDS
 
 
 def failures_of(rollout: Rollout) -> list[tuple[str | None, str]]:

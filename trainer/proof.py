@@ -3,12 +3,17 @@
 The trainer records log-probabilities of a few completions through its own forward pass; then
 ``python -m trainer.proof`` loads the exported directory with stock transformers and peft and
 computes them again, row by row and without any of our packing. Both sides compute in float32.
+
+The engine of the proof is stock transformers, not the server that answers users: its float32 has no
+noise to hide a wrong weight in, while vLLM in bfloat16 differs from itself by hundredths.
 """
 
 import argparse
 import json
 import subprocess
 import sys
+import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +47,12 @@ def prove(export: Path, base: Path, recorded: Path, dtype: str) -> dict[str, Any
     Args:
         dtype: the type that the policy computed in; an adapter belongs to a base of that type.
 
+    Returns:
+        What ``compare`` measured, with the limit and whether the export differs from the base.
+
     Raises:
-        WeightsMismatch: the export does not give the trainer's log-probabilities.
+        WeightsMismatch: the export does not give the trainer's log-probabilities, or gives the
+            base model's though the trainer's are others.
     """
     command = [sys.executable, "-m", "trainer.proof", str(export), str(base), str(recorded), dtype]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -57,7 +66,14 @@ def prove(export: Path, base: Path, recorded: Path, dtype: str) -> dict[str, Any
             f"The exported model differs from the trained one by {result['max_difference']:.4f} "
             f"nats per token (limit {TOLERANCE})."
         )
-    return result
+    # Weights that are the base's to the last bit: an adapter that was left out, or never trained.
+    differs = result["max_difference_to_base"] > 0
+    if not differs and result["trainer_difference_to_base"] > TOLERANCE:
+        raise WeightsMismatch(
+            "The exported model answers as the base model does, though the trained one does not: "
+            "its weights were not exported."
+        )
+    return {**result, "tolerance": TOLERANCE, "differs_from_base": differs}
 
 
 @torch.no_grad()
@@ -94,10 +110,26 @@ def compare(export: Path, base: Path, recorded: Path, dtype: torch.dtype) -> dic
         AutoModelForCausalLM.from_pretrained(base, dtype=dtype).float().eval(), rows
     )
     return {
+        "engine": _engine(export),
+        "proved_at": int(time.time()),
+        "prompts": len(rows),
         "tokens": len(trainer),
         "max_difference": (exported - trainer).abs().max().item(),
         "mean_difference": (exported - trainer).abs().mean().item(),
+        "max_difference_to_base": (exported - original).abs().max().item(),
         "mean_difference_to_base": (exported - original).abs().mean().item(),
+        "trainer_difference_to_base": (trainer - original).abs().max().item(),
+    }
+
+
+def _engine(export: Path) -> dict[str, str | None]:
+    """What loaded the export: a process of its own with stock libraries, computing in float32."""
+    adapter = (export / "adapter_config.json").exists()
+    return {
+        "name": "transformers",
+        "version": version("transformers"),
+        "peft": version("peft") if adapter else None,
+        "dtype": "float32",
     }
 
 

@@ -108,8 +108,9 @@ class Reports:
         kind: str,
         *,
         final: bool,
+        proof: dict[str, Any] | None = None,
     ) -> None:
-        """Report a complete checkpoint directory."""
+        """Report a complete checkpoint directory; ``proof`` is that of its export."""
         self._channel.report(
             "checkpoint",
             phase="export" if final else "rl",
@@ -120,6 +121,7 @@ class Reports:
             state=has_state(directory),
             metrics=metrics,
             trained_tokens=progress.trained_tokens,
+            proof=proof,
         )
 
     def new_directory(self, name: str) -> Path:
@@ -138,7 +140,8 @@ class Reports:
     ) -> None:
         suffix = "" if split == "train" else f".{split}"
         path = self.out / "rollouts" / f"{step}{suffix}.jsonl.zst"
-        count = rollout_file.write(path, rollouts, advantages)
+        group_size = self._spec.hyperparameters.group_size if split == "train" else 1
+        count = rollout_file.write(path, rollouts, advantages, group_size=group_size)
         self._channel.report(
             "rollouts", step=step, split=split, path=self._relative(path), count=count
         )
@@ -161,10 +164,14 @@ class Reports:
                 f"{data['abstentions']}. Such steps teach nothing.",
             )
 
+    def warn(self, message: str) -> None:
+        """Report a sentence that the user should see."""
+        self._channel.report("warning", message=message)
+
     def _warn_once(self, about: str, message: str) -> None:
         if about not in self._warned:
             self._warned.add(about)
-            self._channel.report("warning", message=message)
+            self.warn(message)
 
     def _relative(self, path: Path) -> str:
         return str(path.relative_to(self._job_dir))

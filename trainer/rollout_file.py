@@ -10,11 +10,14 @@ from graders.outcome import to_wire
 from trainer.sampling import Rollout
 
 
-def write(path: Path, rollouts: list[Rollout], advantages: list[float] | None) -> int:
+def write(
+    path: Path, rollouts: list[Rollout], advantages: list[float] | None, *, group_size: int
+) -> int:
     """Write ``{step}.jsonl.zst``.
 
     Args:
         advantages: one for each rollout; ``None`` for validation samples.
+        group_size: completions of each prompt, which follow each other.
 
     Returns:
         How many lines were written.
@@ -24,15 +27,17 @@ def write(path: Path, rollouts: list[Rollout], advantages: list[float] | None) -
         lines = io.TextIOWrapper(packed, encoding="utf-8")
         for index, rollout in enumerate(rollouts):
             advantage = None if advantages is None else advantages[index]
-            lines.write(json.dumps(_line(rollout, advantage), ensure_ascii=False) + "\n")
+            line = _line(rollout, advantage, index // group_size)
+            lines.write(json.dumps(line, ensure_ascii=False) + "\n")
         lines.flush()
         lines.detach()
     return len(rollouts)
 
 
-def _line(rollout: Rollout, advantage: float | None) -> dict[str, object]:
+def _line(rollout: Rollout, advantage: float | None, group: int) -> dict[str, object]:
     return {
         "row": rollout.row.index,
+        "group": group,
         "messages": rollout.row.messages,
         "text": rollout.text,
         "token_ids": rollout.completion.token_ids,

@@ -191,8 +191,14 @@ class Job:
         directory = self.reports.new_directory("final")
         self.policy.save_model(directory / "model")
         proved = self._prove(directory)
-        metrics = {**metrics, "proof": proved}
-        self.reports.checkpoint(directory, self.progress, metrics, self.policy.kind, final=True)
+        if not proved["differs_from_base"]:
+            self.reports.warn(
+                "The exported model answers exactly as the one that training started from: "
+                "nothing was learned."
+            )
+        self.reports.checkpoint(
+            directory, self.progress, metrics, self.policy.kind, final=True, proof=proved
+        )
 
     # --- evaluation ---------------------------------------------------------------------------
 

@@ -9,15 +9,19 @@ from typing import Any
 
 from celery import Celery
 
-from core.queue import LIGHT
+from core.queue import DELIVER, LIGHT
 from core.settings import Settings, get_settings
 from workers.supervisor.attempt import Conduct
-from workers.tasks import CLEAN, SWEEP, Runtime, register
+from workers.tasks import CLEAN, INDEX, RETAIN, SWEEP, Runtime, register
 
 #: Seconds between two sweeps, which keep jobs moving.
 SWEEP_INTERVAL_S = 2.0
 #: Seconds between two rounds of deleting what is out of date.
 CLEAN_INTERVAL_S = 60.0
+#: Seconds between two rounds of deleting what projects do not want to keep.
+RETAIN_INTERVAL_S = 300.0
+#: Seconds between two reminders to deliver webhooks, which set off a courier that is new.
+DELIVER_INTERVAL_S = 2.0
 
 
 def make_app(settings: Settings, *, conduct: Conduct | None = None) -> Celery:
@@ -43,6 +47,9 @@ def make_app(settings: Settings, *, conduct: Conduct | None = None) -> Celery:
         beat_schedule={
             "sweep": _every(SWEEP_INTERVAL_S, SWEEP),
             "clean": _every(CLEAN_INTERVAL_S, CLEAN),
+            "retain": _every(RETAIN_INTERVAL_S, RETAIN),
+            "index": _every(CLEAN_INTERVAL_S, INDEX),
+            "deliver": _every(DELIVER_INTERVAL_S, DELIVER),
         },
     )
     register(app, Runtime(settings, conduct or Conduct()))

@@ -1,13 +1,10 @@
 """What must hold before a job is queued: its model, its files, its grader against their rows."""
 
-import hashlib
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rft.dataset import Kind, Report, iter_rows, validate
+from rft.dataset import FieldCheck, Kind, Report, examine, iter_rows
 
 from core.dry_runs import resolve_plan
 from core.errors import ConfigurationError
@@ -20,12 +17,17 @@ from graders.paths import Path as Variable
 from graders.spec import GraderSpec, check_rows, item_of, parse_grader, variables
 from graders.spec import warnings as grader_warnings
 from workers.context import Context
+from workers.file_checks import (
+    check_lengths,
+    check_report,
+    compare,
+    name_of,
+    report_on,
+    warnings_of,
+)
 from workers.named_dry_run import first_look
 from workers.refused import Refused
 from workers.supervisor.jobdir import fetch_file
-
-#: Warnings of one file that become events; the rest is counted.
-WARNINGS_SHOWN = 5
 
 _GRADER = "method.reinforcement.grader"
 _REFERENCE_FIELD = "method.reinforcement.warm_start.reference_field"
@@ -42,11 +44,16 @@ _FORMAT_WARNING = (
 
 @dataclass(frozen=True)
 class Checked:
-    """A job that can be queued: its resolved method and plan, and warnings for the user."""
+    """A job that can be queued: its resolved method and plan, and what its user should know.
+
+    `reports` maps the name of each file to what the validator said, and "overlap" to what stands
+    in both the training and the validation file.
+    """
 
     method: dict[str, Any]
     plan: dict[str, Any]
     warnings: list[str]
+    reports: dict[str, Any] = field(default_factory=dict)
 
 
 def check_job(context: Context, job: Job, folder: Path) -> Checked:
@@ -65,25 +72,22 @@ def check_job(context: Context, job: Job, folder: Path) -> Checked:
     warnings = [f"Grader: {warning}" for warning in grader_warnings(grader)]
     if block.get("response_format") is not None:
         warnings.append(_FORMAT_WARNING)
-    paths, rows = {}, dict.fromkeys(_KINDS, 0)
-    for param, kind in _KINDS.items():
-        file_id = getattr(job, param)
-        if file_id is None:
-            continue
-        paths[param] = folder / f"{param}.jsonl"
-        fetch_file(context, file_id, paths[param], param=param)
-        report = validate(paths[param], kind=kind)
-        _check_file(report, param, file_id, base)
-        rows[param] = report.rows
-        warnings += _warnings(report, param)
+    files = _fetch(context, job, folder)
+    reports = {name: report_on(context, *files[name], _KINDS[name]) for name in files}
+    for param, report in reports.items():
+        check_report(report, param, files[param][0], base)
+        warnings += warnings_of(report, param)
+    rows = {param: reports[param].rows if param in reports else 0 for param in _KINDS}
     for param in ("training_file", "validation_file"):
-        if param in paths:
-            _check_grader(grader, paths[param], param)
+        if param in files:
+            _check_grader(grader, files[param][1], param)
     reference_field = (block.get("warm_start") or {}).get("reference_field")
     if reference_field is not None:
-        _check_reference_field(reference_field, paths["training_file"])
-    if "validation_file" in paths:
-        warnings += _overlap(paths["training_file"], paths["validation_file"])
+        _check_reference_field(reference_field, files["training_file"][1])
+    said: dict[str, Any] = {param: report.to_dict() for param, report in reports.items()}
+    if "validation_file" in files:
+        said["overlap"], found = compare(files["training_file"][1], files["validation_file"][1])
+        warnings += found
     method = resolve(
         Method.model_validate(job.method),
         train_rows=rows["training_file"],
@@ -91,13 +95,30 @@ def check_job(context: Context, job: Job, folder: Path) -> Checked:
         warm_rows=rows["training_file" if reference_field else "warm_start_file"],
         model=base,
     )
+    hyperparameters = method["reinforcement"]["hyperparameters"]
+    warnings += check_lengths(
+        base,
+        [(param, *file) for param, file in files.items()],
+        room=hyperparameters["max_completion_tokens"],
+        reference_field=reference_field,
+    )
     if job.kind == DRY_RUN and job.plan is not None:
-        group_size = method["reinforcement"]["hyperparameters"]["group_size"]
-        train_rows = rows["training_file"]
-        plan = resolve_plan(job.plan, train_rows=train_rows, group_size=group_size)
-        return Checked(method, plan, warnings)
+        group_size = hyperparameters["group_size"]
+        plan = resolve_plan(job.plan, train_rows=rows["training_file"], group_size=group_size)
+        return Checked(method, plan, warnings, said)
     look = first_look(context, job, method)
-    return Checked(method, {"spread_check": look.spread_check}, warnings + look.warnings)
+    return Checked(method, {"spread_check": look.spread_check}, warnings + look.warnings, said)
+
+
+def _fetch(context: Context, job: Job, folder: Path) -> dict[str, tuple[str, Path]]:
+    """Bring the job's files to the folder; returns the id and path of each."""
+    files = {}
+    for param in _KINDS:
+        file_id = getattr(job, param)
+        if file_id is not None:
+            files[param] = (file_id, folder / f"{param}.jsonl")
+            fetch_file(context, file_id, files[param][1], param=param)
+    return files
 
 
 def _base_model(context: Context, job: Job) -> BaseModel:
@@ -126,43 +147,22 @@ def _is_tool_call(path: Variable) -> bool:
     return path.steps[0] == "output_tools" or path.steps[2:4] == ("message", "tool_calls")
 
 
-def _check_file(report: Report, param: str, file_id: str, base: BaseModel) -> None:
-    if not report.ok:
-        count = sum(report.error_counts.values())
-        more = "" if count == 1 else f" ({count - 1} more problems are listed in the event.)"
-        raise Refused(
-            f"The {_name(param)} {file_id} cannot be used: {report.errors[0]}{more}",
-            code=f"invalid_{param}",
-            param=param,
-            data=report.to_dict(),
-        )
-    if (line := report.needs.get("image")) is not None:
-        raise Refused(
-            f"The {_name(param)} {file_id} has an image in line {line}, but model {base.id} reads "
-            "text only; leave out the rows with images.",
-            code="unsupported_image_input",
-            param=param,
-        )
-
-
-def _warnings(report: Report, param: str) -> list[str]:
-    name = _name(param).capitalize()
-    shown = [f"{name}: {warning}" for warning in report.warnings[:WARNINGS_SHOWN]]
-    rest = sum(report.warning_counts.values()) - sum(
-        warning.count for warning in report.warnings[:WARNINGS_SHOWN]
-    )
-    return [*shown, f"{name}: {rest} more warnings"] if rest else shown
-
-
 def _check_grader(grader: GraderSpec, path: Path, param: str) -> None:
     problems = check_rows(grader, iter_rows(path))
     if problems:
         raise Refused(
-            f"The {_name(param)} does not fit the grader: "
+            f"The {name_of(param)} does not fit the grader: "
             + " ".join(problem.message for problem in problems),
             code="invalid_grader",
             param=_GRADER,
+            data=_missing_fields(grader, path).to_dict(),
         )
+
+
+def _missing_fields(grader: GraderSpec, path: Path) -> Report:
+    """Where in the file fields are missing that the grader reads."""
+    items = sorted((p for p in variables(grader) if p.namespace == "item"), key=str)
+    return examine(path, [FieldCheck(item.steps for item in items)])
 
 
 def _check_reference_field(field: str, path: Path) -> None:
@@ -181,24 +181,3 @@ def _check_reference_field(field: str, path: Path) -> None:
             code="invalid_warm_start",
             param=_REFERENCE_FIELD,
         )
-
-
-def _overlap(training: Path, validation: Path) -> list[str]:
-    seen = set(_fingerprints(training))
-    shared = sum(row in seen for row in _fingerprints(validation))
-    if not shared:
-        return []
-    return [
-        f"Validation file: {shared} rows also stand in the training file; what is measured on them "
-        "says nothing about new input"
-    ]
-
-
-def _fingerprints(path: Path) -> Iterator[bytes]:
-    for row in iter_rows(path):
-        messages = json.dumps(row["messages"], sort_keys=True)
-        yield hashlib.sha256(messages.encode("utf-8", "surrogatepass")).digest()
-
-
-def _name(param: str) -> str:
-    return param.replace("_", " ")

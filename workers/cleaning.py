@@ -1,14 +1,18 @@
-"""Let go of what nobody needs any more: the bytes of expired files, and old messages."""
+"""Let go of what nobody needs any more: expired files, uploads that ended, and old messages."""
 
 import logging
 
 from sqlalchemy import select, update
 
+from core import idempotency
 from core.clock import now
+from core.deliveries import trim_deliveries
 from core.errors import StorageError
 from core.models import File
 from core.queue import trim_outbox
 from workers.context import Context
+from workers.inspecting import inspect_overdue
+from workers.upload_leftovers import give_up_unfinished, sweep_uploads
 
 logger = logging.getLogger(__name__)
 
@@ -17,13 +21,22 @@ MAX_FILES = 100
 
 
 def clean_once(context: Context, *, limit: int = MAX_FILES) -> None:
-    """Delete up to ``limit`` expired files, and old messages; what is left waits for the next call.
+    """Delete what is out of date and see to what was left lying; the rest waits for the next call.
 
-    A store that does not answer is logged: an expired file cannot be used any more, its bytes only
-    take up space.
+    One call deletes up to ``limit`` files. A store that does not answer is logged: what has expired
+    cannot be used any more, its bytes only take up space.
     """
     with context.sessions.begin() as session:
         trim_outbox(session)
+        idempotency.trim(session)
+        trim_deliveries(session)
+    _delete_expired(context, limit)
+    sweep_uploads(context)
+    give_up_unfinished(context)
+    inspect_overdue(context)
+
+
+def _delete_expired(context: Context, limit: int) -> None:
     with context.sessions() as session:
         expired = session.execute(
             select(File.id, File.object_key)

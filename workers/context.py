@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from core.db import make_engine, session_factory
 from core.judges import JudgeBook
+from core.notify import Announcer
 from core.registry import Registry
 from core.settings import Settings
 from core.store import ObjectStore
@@ -34,6 +35,7 @@ class Context:
             ObjectStore.from_settings(settings),
             Registry.load(settings.models_file),
         )
+        Announcer(settings.broker_url).attach(context.sessions)
         # Read now, so that a wrong file keeps the worker from starting and not a job from running.
         _ = context.judges
         return context

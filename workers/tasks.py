@@ -10,15 +10,25 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import worker_shutting_down
+from sqlalchemy import select
 
+from core import eval_runs
+from core.artifacts import merges_wait
+from core.gpu_quota import stop_over_quota
 from core.lease import reap_expired
-from core.queue import LIGHT, TRAIN, drain_outbox, resend_wakes
+from core.limits import Limits
+from core.queue import DELIVER, EVALS, LIGHT, TRAIN, drain_outbox, enqueue_wake, resend_wakes
 from core.settings import Settings
 from workers.cleaning import clean_once
 from workers.context import Context
+from workers.evals.runner import EvalRunner
+from workers.indexing import index_waiting
+from workers.merging import merge_waiting
+from workers.retention import retain_once
 from workers.supervisor.attempt import Conduct
 from workers.supervisor.supervise import run_next
 from workers.validation import validate_waiting
+from workers.webhooks import Courier
 
 logger = logging.getLogger(__name__)
 
@@ -26,9 +36,12 @@ TRAIN_NEXT = "workers.train_next"
 VALIDATE = "workers.validate"
 SWEEP = "workers.sweep"
 CLEAN = "workers.clean"
+RETAIN = "workers.retain"
+INDEX = "workers.index"
+RUN_EVALS = "workers.run_evals"
 
-#: The task that a wake-up on a queue starts.
-TASK_OF_QUEUE = {TRAIN: TRAIN_NEXT, LIGHT: VALIDATE}
+#: The task that a wake-up starts.
+TASK_OF_QUEUE = {TRAIN: TRAIN_NEXT, LIGHT: VALIDATE, EVALS: RUN_EVALS}
 
 #: Wake-ups that may wait in a queue; a longer queue of them only says the same again.
 MAX_WAITING_WAKES = 64
@@ -56,10 +69,15 @@ class Runtime:
 
 def register(app: Celery, runtime: Runtime) -> None:
     """Add the tasks to an application; not shared, or another one in the process would get them."""
+    courier = Courier(lambda: runtime.context)
+    evals = EvalRunner(
+        lambda: runtime.context, owner=lambda: runtime.owner, stopping=runtime.stopping
+    )
 
     @app.task(name=TRAIN_NEXT, shared=False)
     def train_next() -> str | None:
-        """Run the best queued job; returns its id."""
+        """Merge the weights that users wait for, then run the best queued job; returns its id."""
+        merge_waiting(runtime.context)
         return run_next(
             runtime.context,
             owner=runtime.owner,
@@ -82,8 +100,29 @@ def register(app: Celery, runtime: Runtime) -> None:
 
     @app.task(name=CLEAN, shared=False)
     def clean() -> None:
-        """Delete expired files and old messages."""
+        """Delete expired files and old messages, and stop jobs beyond their project's limit."""
+        keep_quotas(runtime.context)
         clean_once(runtime.context)
+
+    @app.task(name=DELIVER, shared=False)
+    def deliver() -> None:
+        """Have the courier look for webhooks to deliver."""
+        courier.poke()
+
+    @app.task(name=RUN_EVALS, shared=False)
+    def run_evals() -> None:
+        """Have the runner look for queued runs of evals."""
+        evals.poke()
+
+    @app.task(name=RETAIN, shared=False)
+    def retain() -> None:
+        """Delete what projects do not want to keep any longer."""
+        retain_once(runtime.context)
+
+    @app.task(name=INDEX, shared=False)
+    def index() -> None:
+        """Make samples searchable that were recorded without their rows."""
+        index_waiting(runtime.context)
 
     @worker_shutting_down.connect(weak=False)
     def stop(**_details: Any) -> None:
@@ -95,10 +134,23 @@ def sweep_once(app: Celery, context: Context) -> list[str]:
     with context.sessions.begin() as session:
         reaped = reap_expired(session)
         resend_wakes(session)
-    for job_id in reaped:
+        if session.scalar(select(merges_wait())):
+            enqueue_wake(session, TRAIN)
+        lost = eval_runs.reap_expired(session)
+        if eval_runs.any_queued(session):
+            enqueue_wake(session, EVALS)
+    for job_id in (*reaped, *lost):
         logger.warning("Took %s from a worker that gave no heartbeat", job_id)
     send_wakes(app, context)
     return reaped
+
+
+def keep_quotas(context: Context) -> None:
+    """Stop the jobs of projects that have used up their GPU seconds."""
+    with context.sessions.begin() as session:
+        stopped = stop_over_quota(session, Limits.of(context.settings))
+    for job_id in stopped:
+        logger.warning("Stopped %s: its project has used its GPU seconds", job_id)
 
 
 def send_wakes(app: Celery, context: Context) -> None:
@@ -107,9 +159,10 @@ def send_wakes(app: Celery, context: Context) -> None:
         channel: Any = connection.default_channel
 
         def send(_kind: str, payload: dict[str, Any]) -> None:
-            queue = payload["queue"]
+            task = TASK_OF_QUEUE[payload["queue"]]
+            queue = LIGHT if task == RUN_EVALS else payload["queue"]
             waiting = channel.queue_declare(queue, durable=True).message_count
             if waiting < MAX_WAITING_WAKES:
-                app.send_task(TASK_OF_QUEUE[queue], queue=queue, connection=connection)
+                app.send_task(task, queue=queue, connection=connection)
 
         drain_outbox(session, send)

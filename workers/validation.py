@@ -66,6 +66,7 @@ def validate_job(context: Context, job: Job) -> None:
             job.id,
             "queued",
             message=f"Files validated, moving {what} to queued state",
+            data=checked.reports,
             method=checked.method,
             hyperparameters=checked.method["reinforcement"]["hyperparameters"],
             plan=checked.plan,

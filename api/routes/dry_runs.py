@@ -11,7 +11,7 @@ from api.parts import PartsDep
 from api.schemas.common import EmptyBody, ListPage
 from api.schemas.dry_runs import CreateDryRun, DryRunObject
 from api.schemas.jobs import EventObject
-from api.services import jobs
+from api.services import jobs, steering
 from api.services.dry_runs import create_dry_run as record_dry_run
 from api.tenant import DryRunDep, TenantDep
 from core.models import DRY_RUN
@@ -49,13 +49,13 @@ def retrieve_dry_run(dry_run: DryRunDep) -> DryRunObject:
 @router.post("/{dry_run_id}/cancel", dependencies=[no_body])
 def cancel_dry_run(tenant: TenantDep, dry_run: DryRunDep) -> DryRunObject:
     """Cancel a dry run that has not ended."""
-    return DryRunObject.of(jobs.cancel(tenant, dry_run))
+    return DryRunObject.of(steering.cancel(tenant, dry_run))
 
 
 @router.get("/{dry_run_id}/events")
-def list_events(
+def list_dry_run_events(
     tenant: TenantDep, dry_run: DryRunDep, after: After = None, limit: Limit = None
 ) -> ListPage[EventObject]:
     """List a dry run's events, newest first."""
-    page = jobs.list_events(tenant, dry_run, after=after, limit=limit)
+    page = jobs.list_events(tenant, dry_run.id, after=after, limit=limit)
     return ListPage(data=[EventObject.of(row) for row in page.rows], has_more=page.has_more)

@@ -1,29 +1,33 @@
 """/v1/files"""
 
 from typing import Annotated, Literal
-from urllib.parse import quote
 
-from fastapi import APIRouter, Query
-from fastapi.responses import StreamingResponse
+from fastapi import APIRouter, Depends, Query, Request, Response
 
+from api.content import CONTENT_RESPONSES, content_response
 from api.pagination import After, Limit
 from api.parts import PartsDep
+from api.quotas import room_for_body
 from api.schemas.common import Deleted, ListPageWithIds
 from api.schemas.files import FileObject
 from api.services import files
-from api.tenant import FileDep, TenantDep
-from api.upload import UploadDep
+from api.tenant import FileDep, TenantDep, TransactionsDep, find_file
+from api.upload import IncomingFileDep
 
 router = APIRouter(prefix="/v1/files")
 
 
-@router.post("", response_model_exclude_none=True)
-def create_file(tenant: TenantDep, parts: PartsDep, upload: UploadDep) -> FileObject:
-    """Store an upload."""
-    return FileObject.of(files.create_file(tenant, parts.store, upload))
+@router.post("", dependencies=[Depends(room_for_body)])
+async def create_file(
+    transactions: TransactionsDep, parts: PartsDep, form: IncomingFileDep
+) -> FileObject:
+    """Store a file while it arrives."""
+    max_bytes = parts.settings.max_upload_bytes
+    made = await files.create_file(transactions, parts, form, max_bytes=max_bytes)
+    return FileObject.of(made)
 
 
-@router.get("", response_model_exclude_none=True)
+@router.get("")
 def list_files(
     tenant: TenantDep,
     after: After = None,
@@ -36,26 +40,24 @@ def list_files(
     return ListPageWithIds.of([FileObject.of(row) for row in page.rows], has_more=page.has_more)
 
 
-@router.get("/{file_id}", response_model_exclude_none=True)
+@router.get("/{file_id}")
 def retrieve_file(file: FileDep) -> FileObject:
     """Show one file."""
     return FileObject.of(file)
 
 
-@router.get("/{file_id}/content")
-def download_file(file: FileDep, parts: PartsDep) -> StreamingResponse:
-    """Send a file's bytes as they were uploaded."""
-    headers = {
-        "content-length": str(file.bytes),
-        # Never shown in the browser: an uploaded page would run beside the dashboard's key.
-        "content-disposition": f"attachment; filename*=UTF-8''{quote(file.filename, safe='')}",
-    }
-    content = parts.store.iter(file.object_key)
-    return StreamingResponse(content, headers=headers, media_type="application/octet-stream")
+@router.get("/{file_id}/content", response_class=Response, responses=CONTENT_RESPONSES)
+def download_file(
+    file_id: str, request: Request, transactions: TransactionsDep, parts: PartsDep
+) -> Response:
+    """Send a file's bytes as they were uploaded, or the range that is asked for."""
+    with transactions.begin() as tenant:
+        file = find_file(tenant, file_id)
+    return content_response(request, parts.store, file)
 
 
 @router.delete("/{file_id}")
-def delete_file(file: FileDep, parts: PartsDep) -> Deleted:
+def delete_file(file_id: str, transactions: TransactionsDep, parts: PartsDep) -> Deleted:
     """Delete a file."""
-    files.delete_file(parts.store, file)
-    return Deleted(id=file.id, object="file")
+    files.delete_file(transactions, parts.store, file_id)
+    return Deleted(id=file_id, object="file")

@@ -37,7 +37,7 @@ class Health(BaseModel):
     python_sandbox: Literal["process"] | None
 
 
-@router.get("/health")
+@router.get("/health", responses={503: {"model": Health}})
 async def health(parts: PartsDep, response: Response) -> Health:
     """Check the parts; 503 when database or object store cannot be used."""
     found = HealthParts(

@@ -1,16 +1,15 @@
-"""/v1/fine_tuning/jobs"""
+"""/v1/fine_tuning/jobs, but for the reads of `api.routes.job_reads`."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends
 
 from api.bodies import json_body
-from api.metadata_filter import metadata_filter
 from api.pagination import After, Limit
 from api.parts import PartsDep
-from api.schemas.common import EmptyBody, ListPage, ListPageWithIds
-from api.schemas.jobs import CheckpointObject, CreateJob, EventObject, JobObject
-from api.services import jobs
+from api.schemas.common import EmptyBody, ListPageWithIds
+from api.schemas.jobs import CheckpointObject, CreateJob, JobObject
+from api.services import jobs, steering
 from api.services.create_job import create_job as record_job
 from api.tenant import JobDep, TenantDep
 
@@ -27,52 +26,25 @@ def create_job(
     return JobObject.of(job, organization_id=parts.settings.organization_id)
 
 
-@router.get("")
-def list_jobs(
-    request: Request, tenant: TenantDep, parts: PartsDep, after: After = None, limit: Limit = None
-) -> ListPage[JobObject]:
-    """List the project's jobs."""
-    metadata = metadata_filter(request.query_params)
-    page = jobs.list_jobs(tenant, after=after, limit=limit, metadata=metadata)
-    organization_id = parts.settings.organization_id
-    shown = [JobObject.of(row, organization_id=organization_id) for row in page.rows]
-    return ListPage(data=shown, has_more=page.has_more)
-
-
-@router.get("/{fine_tuning_job_id}")
-def retrieve_job(job: JobDep, parts: PartsDep) -> JobObject:
-    """Show one job."""
-    return JobObject.of(job, organization_id=parts.settings.organization_id)
-
-
 @router.post("/{fine_tuning_job_id}/cancel", dependencies=[no_body])
 def cancel_job(tenant: TenantDep, job: JobDep, parts: PartsDep) -> JobObject:
     """Cancel a job that has not ended."""
-    changed = jobs.cancel(tenant, job)
+    changed = steering.cancel(tenant, job)
     return JobObject.of(changed, organization_id=parts.settings.organization_id)
 
 
 @router.post("/{fine_tuning_job_id}/pause", dependencies=[no_body])
 def pause_job(tenant: TenantDep, job: JobDep, parts: PartsDep) -> JobObject:
     """Pause a queued or running job."""
-    changed = jobs.pause(tenant, job)
+    changed = steering.pause(tenant, job)
     return JobObject.of(changed, organization_id=parts.settings.organization_id)
 
 
 @router.post("/{fine_tuning_job_id}/resume", dependencies=[no_body])
 def resume_job(tenant: TenantDep, job: JobDep, parts: PartsDep) -> JobObject:
     """Queue a paused job again."""
-    changed = jobs.resume(tenant, job)
+    changed = steering.resume(tenant, job)
     return JobObject.of(changed, organization_id=parts.settings.organization_id)
-
-
-@router.get("/{fine_tuning_job_id}/events")
-def list_events(
-    tenant: TenantDep, job: JobDep, after: After = None, limit: Limit = None
-) -> ListPage[EventObject]:
-    """List a job's events, newest first."""
-    page = jobs.list_events(tenant, job, after=after, limit=limit)
-    return ListPage(data=[EventObject.of(row) for row in page.rows], has_more=page.has_more)
 
 
 @router.get("/{fine_tuning_job_id}/checkpoints")

@@ -11,7 +11,6 @@ from api.schemas.common import Deleted, ListPageWithIds
 from api.schemas.keys import CreatedKey, CreateKey, KeyObject
 from api.services import keys
 from api.tenant import TenantDep
-from core.keys import revoke_key
 
 router = APIRouter(prefix="/v1/organization/api_keys")
 
@@ -43,7 +42,7 @@ def retrieve_key(key_id: str, tenant: TenantDep) -> KeyObject:
 
 
 @router.delete("/{key_id}")
-def delete_key(key_id: str, tenant: TenantDep) -> Deleted:
+def delete_key(key_id: str, tenant: TenantDep, principal: PrincipalDep) -> Deleted:
     """Revoke a key at once."""
-    revoke_key(tenant.session, keys.get_key(tenant, key_id))
+    keys.revoke_key(tenant, principal, key_id)
     return Deleted(id=key_id, object="organization.api_key.deleted")

@@ -1,7 +1,6 @@
 """Files as OpenAI shows them, and the form that uploads one."""
 
-from dataclasses import dataclass
-from typing import IO, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -10,6 +9,8 @@ from core.models import File
 
 #: What a client may upload a file for; only `fine-tune` files can train.
 UPLOAD_PURPOSES = ("assistants", "batch", "fine-tune", "vision", "user_data", "evals")
+#: One of them; the routes refuse others, in OpenAI's words.
+Purpose = Annotated[str, Field(json_schema_extra={"enum": list(UPLOAD_PURPOSES)})]
 
 
 class ExpiresAfter(RequestBody):
@@ -23,18 +24,12 @@ class ExpiresAfter(RequestBody):
 class UploadForm(RequestBody):
     """The fields of an upload beside the file."""
 
-    purpose: str
+    purpose: Purpose
     expires_after: ExpiresAfter | None = None
 
 
-@dataclass(frozen=True)
-class Upload:
-    """A received upload; `content` reads from its first byte."""
-
-    filename: str
-    content: IO[bytes]
-    purpose: str
-    expires_after_s: int | None
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class FileObject(ApiObject):
@@ -43,11 +38,11 @@ class FileObject(ApiObject):
     object: Literal["file"] = "file"
     bytes: int
     created_at: int
-    expires_at: int | None
+    expires_at: Annotated[int | None, Field(exclude_if=_is_none)] = None
     filename: str
     purpose: str
     status: str
-    status_details: str | None
+    status_details: Annotated[str | None, Field(exclude_if=_is_none)] = None
 
     @classmethod
     def of(cls, row: File) -> "FileObject":

@@ -84,6 +84,8 @@ class JobObject(ApiObject):
     user_provided_suffix: str | None
     integrations: list[dict[str, Any]]
     metadata: dict[str, str] | None
+    eval_id: str | None
+    cloned_from: str | None
 
     @classmethod
     def of(cls, row: Job, *, organization_id: str) -> "JobObject":
@@ -109,6 +111,8 @@ class JobObject(ApiObject):
             user_provided_suffix=row.suffix,
             integrations=row.integrations or [],
             metadata=row.meta,
+            eval_id=row.eval_id,
+            cloned_from=row.cloned_from,
         )
 
 
@@ -141,8 +145,40 @@ class EventObject(ApiObject):
         )
 
 
+class ProofEngine(BaseModel):
+    """What loaded the weights: stock libraries in a process of their own."""
+
+    name: str
+    version: str
+    peft: str | None
+    dtype: str
+
+
+class ExportProof(BaseModel):
+    """How the stored weights compare with the trained ones, in nats per token.
+
+    They were loaded in a fresh process and gave log-probabilities for completions of some prompts:
+    against the trainer's own, within `tolerance`, and against the base model's.
+    """
+
+    engine: ProofEngine
+    proved_at: int
+    prompts: int
+    tokens: int
+    max_difference: float
+    mean_difference: float
+    max_difference_to_base: float
+    mean_difference_to_base: float
+    trainer_difference_to_base: float
+    tolerance: float
+    differs_from_base: bool
+
+
 class CheckpointObject(ApiObject):
-    """A stored checkpoint, usable as a model under `fine_tuned_model_checkpoint`."""
+    """A stored checkpoint, usable as a model under `fine_tuned_model_checkpoint`.
+
+    `proof` is null for intermediate checkpoints; only what a job exports at its end is proved.
+    """
 
     object: Literal["fine_tuning.job.checkpoint"] = "fine_tuning.job.checkpoint"
     created_at: int
@@ -150,6 +186,7 @@ class CheckpointObject(ApiObject):
     fine_tuning_job_id: str
     step_number: int
     metrics: dict[str, Any]
+    proof: ExportProof | None
 
     @classmethod
     def of(cls, row: Checkpoint) -> "CheckpointObject":
@@ -161,4 +198,5 @@ class CheckpointObject(ApiObject):
             fine_tuning_job_id=row.job_id,
             step_number=row.step,
             metrics=row.metrics,
+            proof=ExportProof.model_validate(row.proof) if row.proof else None,
         )

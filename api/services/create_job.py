@@ -16,7 +16,14 @@ from core.resolve import check_model
 from graders.spec import parse_grader
 
 
-def create_job(tenant: Tenant, registry: Registry, judges: JudgeBook, request: CreateJob) -> Job:
+def create_job(
+    tenant: Tenant,
+    registry: Registry,
+    judges: JudgeBook,
+    request: CreateJob,
+    *,
+    cloned_from: str | None = None,
+) -> Job:
     """Record a job in `validating_files`, its first event and the wake-up of a worker.
 
     Raises `InvalidRequest` in the words of OpenAI's API.
@@ -38,6 +45,7 @@ def create_job(tenant: Tenant, registry: Registry, judges: JudgeBook, request: C
         seed=request.seed,
         metadata=request.metadata,
         suffix=request.suffix,
+        cloned_from=cloned_from,
     )
 
 

@@ -8,12 +8,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from api.bodies import invalid
+from api.quotas import room_for_job
 from api.services.models import base_of, find_trained, way_out
 from api.tenant import Tenant
 from core.errors import InvalidRequest
 from core.events import add_event
+from core.job_evals import ensure_eval
 from core.methods import Hyperparameters, Method, Reinforcement, normalise, reinforcement_of
-from core.models import File, Job
+from core.models import TRAINING, File, Job
 from core.queue import LIGHT, enqueue_wake
 from core.registry import BaseModel, Registry
 
@@ -126,6 +128,8 @@ def _file(tenant: Tenant, file_id: str, param: str) -> File:
         way_out = "The file was deleted or has expired; upload it again."
     elif file.purpose != "fine-tune":
         way_out = f"Its purpose is '{file.purpose}'; upload it with purpose 'fine-tune'."
+    elif file.status == "error":
+        way_out = f"{file.status_details} Correct the file and upload it again."
     elif file.status != "processed":
         raise InvalidRequest(
             f"File '{file_id}' is still being processed and is not ready to be used for"
@@ -152,6 +156,7 @@ def record(
 
     `words` is what the event calls it, `columns` are those that only its kind of job has.
     """
+    room_for_job(tenant)
     training, validation = files
     block = reinforcement_of(method)
     job = Job(
@@ -171,6 +176,8 @@ def record(
     )
     tenant.session.add(job)
     tenant.session.flush()
+    if job.kind == TRAINING:
+        ensure_eval(tenant.session, job)
     add_event(tenant.session, job.id, f"Created {words}: {job.id}", data={})
     enqueue_wake(tenant.session, LIGHT)
     return job

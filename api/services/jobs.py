@@ -1,15 +1,22 @@
-"""Reading jobs and dry runs, and steering them."""
+"""Reading jobs and dry runs, their events and checkpoints."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 
 from api.pagination import Page, clamp, paginate
 from api.services.metadata import carries
-from api.tenant import Tenant
-from core.errors import IllegalTransition
+from api.tenancy import Tenant
 from core.models import TRAINING, Checkpoint, Event, Job
-from core.states import transition
+
+#: What puts each list into its order; the last column tells rows apart.
+JOB_ORDER = (Job.created_at, Job.seq, Job.id)
+EVENT_ORDER = (Event.seq,)
+DEFAULT_LIMIT = 20
+
+#: What to select instead of whole rows.
+Columns = Sequence[ColumnElement[Any]] | None
 
 
 def list_jobs(
@@ -19,8 +26,9 @@ def list_jobs(
     limit: int | None,
     metadata: Mapping[str, str] | None,
     kind: str = TRAINING,
-) -> Page[Job]:
-    """Return a page of jobs of one kind, newest first.
+    columns: Columns = None,
+) -> Page[Any]:
+    """Return a page of jobs of one kind, newest first; only some columns of them, when given.
 
     `metadata` keeps jobs that carry all these pairs; an empty mapping keeps those without any.
     """
@@ -32,21 +40,25 @@ def list_jobs(
     return paginate(
         tenant.session,
         query,
-        order=(Job.created_at, Job.seq, Job.id),
+        order=JOB_ORDER,
         cursor=None if after is None else tenant.select(Job).where(Job.id == after),
-        limit=clamp(limit, default=20),
+        limit=clamp(limit, default=DEFAULT_LIMIT),
+        columns=columns,
     )
 
 
-def list_events(tenant: Tenant, job: Job, *, after: str | None, limit: int | None) -> Page[Event]:
-    """Return a page of the job's events, newest first."""
-    query = select(Event).where(Event.job_id == job.id)
+def list_events(
+    tenant: Tenant, job_id: str, *, after: str | None, limit: int | None, columns: Columns = None
+) -> Page[Any]:
+    """Return a page of the job's events, newest first; only some columns of them, when given."""
+    query = select(Event).where(Event.job_id == job_id)
     return paginate(
         tenant.session,
         query,
-        order=(Event.seq,),
+        order=EVENT_ORDER,
         cursor=None if after is None else query.where(Event.id == after),
-        limit=clamp(limit, default=20),
+        limit=clamp(limit, default=DEFAULT_LIMIT),
+        columns=columns,
     )
 
 
@@ -62,22 +74,3 @@ def list_checkpoints(
         cursor=None if after is None else query.where(Checkpoint.id == after),
         limit=clamp(limit, default=10),
     )
-
-
-def pause(tenant: Tenant, job: Job) -> Job:
-    """Pause a queued job at once, a running one after its current step."""
-    try:
-        return transition(tenant.session, job.id, "paused", only_if=Job.status == "queued")
-    except IllegalTransition:
-        # Running, or a worker has claimed it just now; anything else is refused below.
-        return transition(tenant.session, job.id, "pausing")
-
-
-def resume(tenant: Tenant, job: Job) -> Job:
-    """Queue a paused job again; it continues from its last checkpoint."""
-    return transition(tenant.session, job.id, "queued", only_if=Job.status == "paused")
-
-
-def cancel(tenant: Tenant, job: Job) -> Job:
-    """Cancel a job that has not ended; what it has stored so far stays."""
-    return transition(tenant.session, job.id, "cancelled")

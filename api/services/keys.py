@@ -1,21 +1,21 @@
-"""API keys: a key can make others for its own project, never stronger than itself."""
+"""API keys: a key makes others for its own project, never stronger than itself.
+
+A key with the scope `admin` makes them for any project; only such a one changes another such.
+"""
 
 from api.errors import Forbidden
 from api.pagination import Page, clamp, paginate
-from api.schemas.keys import CreateKey
+from api.schemas.keys import CreateKey, UpdateKey, expired
 from api.tenant import Tenant
 from core import keys
-from core.errors import NotFound
+from core.clock import now
+from core.errors import InvalidRequest, NotFound
 from core.models import ApiKey
 
 
 def create_key(tenant: Tenant, principal: keys.Principal, request: CreateKey) -> tuple[ApiKey, str]:
     """Add a key and return it with its secret; raises `Forbidden` for scopes the caller lacks."""
-    missing = [scope for scope in request.scopes if not principal.may(scope)]
-    if missing:
-        raise Forbidden(
-            f"This API key lacks the scope '{missing[0]}', so it cannot give it to another key."
-        )
+    _refuse_stronger(principal, request.scopes)
     return keys.create_key(
         tenant.session,
         tenant.project_id,
@@ -46,3 +46,44 @@ def get_key(tenant: Tenant, key_id: str) -> ApiKey:
             code="api_key_not_found",
         )
     return key
+
+
+def update_key(
+    tenant: Tenant, principal: keys.Principal, key_id: str, request: UpdateKey
+) -> ApiKey:
+    """Change what a key may do or how long; raises `Forbidden`, `NotFound` or `InvalidRequest`."""
+    key = _changeable(tenant, principal, key_id)
+    if key.revoked_at is not None or expired(key):
+        raise InvalidRequest(
+            f"{key_id} is revoked or has expired and stays so; create a new key.",
+            code="api_key_ended",
+        )
+    if request.scopes is not None:
+        _refuse_stronger(principal, request.scopes)
+        key.scopes = request.scopes
+    if request.expires_in_seconds is not None:
+        key.expires_at = now() + request.expires_in_seconds
+    tenant.session.flush()
+    return key
+
+
+def revoke_key(tenant: Tenant, principal: keys.Principal, key_id: str) -> None:
+    """End a key at once; raises `Forbidden` or `NotFound`."""
+    keys.revoke_key(tenant.session, _changeable(tenant, principal, key_id))
+
+
+def _changeable(tenant: Tenant, principal: keys.Principal, key_id: str) -> ApiKey:
+    key = get_key(tenant, key_id)
+    if keys.ADMIN in key.scopes and not principal.may(keys.ADMIN):
+        raise Forbidden(
+            f"{key_id} has the scope 'admin', so only a key with that scope changes or revokes it."
+        )
+    return key
+
+
+def _refuse_stronger(principal: keys.Principal, scopes: list[str]) -> None:
+    missing = [scope for scope in scopes if not principal.may(scope)]
+    if missing and not principal.may(keys.ADMIN):
+        raise Forbidden(
+            f"This API key lacks the scope '{missing[0]}', so it cannot give it to another key."
+        )

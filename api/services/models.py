@@ -1,4 +1,8 @@
-"""What a model name stands for: base models of the registry, trained models of the project."""
+"""What a model name stands for: a base model of the registry, or a trained model that the project
+owns or that another one lets it use.
+"""
+
+from sqlalchemy import select
 
 from api.errors import Forbidden
 from api.services.serving import Target
@@ -7,22 +11,22 @@ from core.clock import now
 from core.errors import InvalidRequest, NotFound
 from core.models import Checkpoint, Job
 from core.nearest import nearest
+from core.permissions import revoke_all, shared_with, usable_by
 from core.registry import Registry
 from core.states import TERMINAL
 from core.store import ObjectStore
 
 
 def list_trained(tenant: Tenant) -> list[Checkpoint]:
-    """Return the project's stored models and checkpoints, newest first."""
-    query = tenant.select(Checkpoint).where(Checkpoint.deleted_at.is_(None))
-    newest_first = (Checkpoint.created_at.desc(), Checkpoint.step.desc(), Checkpoint.id)
-    return list(tenant.session.scalars(query.order_by(*newest_first)))
+    """Return the stored models and checkpoints that the project may use, newest first."""
+    own = tenant.select(Checkpoint).where(Checkpoint.deleted_at.is_(None))
+    found = [*tenant.session.scalars(own), *tenant.session.scalars(shared_with(tenant.project_id))]
+    return sorted(found, key=lambda row: (-row.created_at, -row.step, row.id))
 
 
 def find_trained(tenant: Tenant, name: str) -> Checkpoint | None:
-    """Return the project's stored model or checkpoint of this name, or None."""
-    query = tenant.select(Checkpoint).where(Checkpoint.deleted_at.is_(None))
-    return tenant.session.scalar(query.where(Checkpoint.name == name))
+    """Return the stored model or checkpoint of this name that the project may use, or None."""
+    return usable_by(tenant.session, tenant.project_id, name)
 
 
 def get_trained(tenant: Tenant, registry: Registry, name: str) -> Checkpoint:
@@ -37,7 +41,8 @@ def get_trained(tenant: Tenant, registry: Registry, name: str) -> Checkpoint:
 def delete_trained(tenant: Tenant, registry: Registry, store: ObjectStore, name: str) -> None:
     """Delete a trained model's objects, then mark its row; a failing store leaves it unmarked.
 
-    Raises `NotFound`, `Forbidden` for a base model, and `InvalidRequest` while a job needs it.
+    Raises `NotFound`, `Forbidden` for a base model or one of another project, and `InvalidRequest`
+    while a job needs it.
     """
     if registry.get(name) is not None:
         raise Forbidden(
@@ -45,8 +50,15 @@ def delete_trained(tenant: Tenant, registry: Registry, store: ObjectStore, name:
             code="base_model",
         )
     checkpoint = get_trained(tenant, registry, name)
+    if checkpoint.project_id != tenant.project_id:
+        raise Forbidden(
+            f"The model '{name}' belongs to another project, which lets this one use it; only its"
+            " own project deletes it.",
+            code="model_not_owned",
+        )
     _refuse_in_use(tenant, checkpoint)
     store.delete_prefix(checkpoint.object_prefix)
+    revoke_all(tenant.session, checkpoint)
     checkpoint.deleted_at = now()
 
 
@@ -70,8 +82,8 @@ def resolve(tenant: Tenant, registry: Registry, name: str) -> Target:
 
 def base_of(tenant: Tenant, checkpoint: Checkpoint) -> str:
     """Return the id of the base model that a checkpoint was trained from."""
-    query = tenant.select(Job).where(Job.id == checkpoint.job_id)
-    return tenant.session.scalars(query).one().model
+    # Also of another project: whoever may use a model may know what it was trained from.
+    return tenant.session.get_one(Job, checkpoint.job_id).model
 
 
 def way_out(tenant: Tenant, registry: Registry, name: str) -> str:
@@ -86,11 +98,14 @@ def way_out(tenant: Tenant, registry: Registry, name: str) -> str:
 
 def _refuse_in_use(tenant: Tenant, checkpoint: Checkpoint) -> None:
     needs_it = (Job.id == checkpoint.job_id) | (Job.init_from == checkpoint.name)
-    query = tenant.select(Job).where(Job.status.not_in(TERMINAL), needs_it)
+    # Not only in this project: one that may use the model can have a job that starts from it.
+    query = select(Job).where(Job.status.not_in(TERMINAL), needs_it)
     job = tenant.session.scalar(query.limit(1))
     if job is not None:
+        own = job.project_id == tenant.project_id
+        which = f"job {job.id}" if own else "a job of a project that may use it"
         raise InvalidRequest(
-            f"The model '{checkpoint.name}' is needed by job {job.id}, which is {job.status};"
+            f"The model '{checkpoint.name}' is needed by {which}, which is {job.status};"
             " cancel the job or wait for its end, then delete the model.",
             code="model_in_use",
         )

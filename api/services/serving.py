@@ -8,8 +8,11 @@ from typing import Any
 
 import httpx
 
-from api.errors import Unavailable, error_body
+from api.errors import Unavailable
+from api.services import answers
+from api.services.answers import Form
 from core.errors import InvalidRequest
+from core.event_lines import event_lines
 
 logger = logging.getLogger(__name__)
 
@@ -49,27 +52,28 @@ class Serving:
             transport=transport,
         )
 
-    async def complete(self, body: dict[str, Any], target: Target) -> bytes:
-        """Return the JSON answer to a chat request, as the model server wrote it.
+    async def complete(self, form: Form, body: dict[str, Any], target: Target) -> bytes:
+        """Return the JSON answer to a request, in OpenAI's form.
 
         Raises `InvalidRequest` when the model server refuses the request, and `Unavailable` when
         it cannot be reached or fails.
         """
-        response = await self._open(body, target)
+        response = await self._open(form, body, target)
         try:
-            return await response.aread()
+            return answers.whole(form, await response.aread())
         except httpx.TransportError as error:
             raise _unreachable(target, error) from error
         finally:
             await response.aclose()
 
-    async def stream(self, body: dict[str, Any], target: Target) -> "Relay":
-        """Return the server-sent events of a chat request; raises like `complete`."""
-        return Relay(await self._open(body, target), target)
+    async def stream(self, form: Form, body: dict[str, Any], target: Target) -> "Relay":
+        """Return the server-sent events of a request; raises like `complete`."""
+        usage = bool(body.get("stream_options", {}).get("include_usage"))
+        return Relay(await self._open(form, body, target), target, form, usage=usage)
 
-    async def _open(self, body: dict[str, Any], target: Target) -> httpx.Response:
+    async def _open(self, form: Form, body: dict[str, Any], target: Target) -> httpx.Response:
         request = self._client.build_request(
-            "POST", "/v1/chat/completions", json=body, headers={"x-rft-model": target.header()}
+            "POST", form.path, json=body, headers={"x-rft-model": target.header()}
         )
         try:
             response = await self._client.send(request, stream=True)
@@ -100,17 +104,20 @@ class Relay:
     A failure of the model server is sent as a last event with OpenAI's error object.
     """
 
-    def __init__(self, response: httpx.Response, target: Target) -> None:
+    def __init__(
+        self, response: httpx.Response, target: Target, form: Form, *, usage: bool
+    ) -> None:
         self._response, self._target = response, target
+        self._form, self._usage = form, usage
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            async for chunk in self._response.aiter_bytes():
-                yield chunk
+            async for line in event_lines(self._response.aiter_bytes()):
+                event = answers.event(self._form, line, usage=self._usage)
+                if event is not None:
+                    yield f"{event}\n\n".encode()
         except httpx.TransportError as error:
-            failure = _unreachable(self._target, error)
-            body = error_body(failure.status, failure.message, code=failure.code)
-            yield f"data: {json.dumps(body)}\n\n".encode()
+            yield f"{answers.failure(_unreachable(self._target, error))}\n\n".encode()
 
     async def aclose(self) -> None:
         """Close the connection to the model server."""
@@ -132,8 +139,12 @@ def _refusal(response: httpx.Response, target: Target) -> InvalidRequest | Unava
     error = _error_object(response)
     message = error.get("message")
     if response.status_code in (400, 422) and isinstance(message, str):
-        param = error.get("param")
-        return InvalidRequest(message, param=param if isinstance(param, str) else None)
+        param, code = error.get("param"), error.get("code")
+        return InvalidRequest(
+            message,
+            param=param if isinstance(param, str) else None,
+            code=code if isinstance(code, str) else None,
+        )
     logger.error("serving %s: HTTP %s %s", target.name, response.status_code, response.text[:2000])
     return Unavailable(
         f"The model server could not serve '{target.name}' (HTTP {response.status_code}). Try"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from bench.graders.figures import Figure
+from bench.figures import Figure
 from bench.graders.judging import CONCURRENCY, SPEC, judged
 from bench.machine import ROOT
 from graders.outcome import Score

@@ -9,7 +9,7 @@ import random
 import time
 
 from bench.fake_judge import FakeJudge, Reply, Seen
-from bench.graders.figures import Figure
+from bench.figures import Figure
 from bench.graders.judging import ANSWER, SPEC, judged
 from bench.graders.pure import SPEC as CHECK
 from graders.engine import Graded

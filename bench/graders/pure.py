@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench.graders.figures import Figure
+from bench.figures import Figure
 from graders.engine import Engine
 from graders.paths import Context
 from graders.template import Template

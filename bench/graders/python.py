@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from bench.graders.figures import Figure
+from bench.figures import Figure
 from graders.engine import Engine
 from graders.outcome import Score
 

@@ -7,7 +7,18 @@ from core.models.access import ApiKey, AuditEntry, CheckpointPermission, Idempot
 from core.models.base import Base, Json, RowNumber
 from core.models.evals import Eval, EvalItem, EvalRun
 from core.models.files import File, FileReport, Upload, UploadPart
-from core.models.jobs import DRY_RUN, TRAINING, Checkpoint, Event, Job, Metric, Rollout, Sample
+from core.models.jobs import (
+    DRY_RUN,
+    TRAINING,
+    Checkpoint,
+    Event,
+    Job,
+    Metric,
+    MetricPoint,
+    MetricSeries,
+    Rollout,
+    Sample,
+)
 from core.models.messages import Outbox, WebhookDelivery, WebhookEndpoint
 
 __all__ = [
@@ -28,6 +39,8 @@ __all__ = [
     "Job",
     "Json",
     "Metric",
+    "MetricPoint",
+    "MetricSeries",
     "Outbox",
     "Project",
     "Rollout",

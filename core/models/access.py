@@ -23,7 +23,8 @@ class Project(Base):
     """The unit of ownership: every key, file, job and model belongs to one.
 
     `limits` holds what differs from the server's own limits, `retention` after how many days
-    each kind of thing is deleted; both by name, null where nothing was set.
+    each kind of thing is deleted; both by name, null where nothing was set. Keys of an archived
+    project are refused.
     """
 
     __tablename__ = "projects"
@@ -33,10 +34,15 @@ class Project(Base):
     limits: Mapped[dict[str, Any] | None] = mapped_column(Json)
     retention: Mapped[dict[str, Any] | None] = mapped_column(Json)
     created_at: Mapped[int] = mapped_column(BigInteger, default=now)
+    seq: Mapped[int] = mapped_column(BigInteger, default=next_seq, server_default="0")
+    archived_at: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class ApiKey(Base):
-    """A key of a project; only its SHA-256 is stored, `prefix` is for people."""
+    """A key of a project; only its SHA-256 is stored, `prefix` is for people.
+
+    `last_used_at` lags behind by up to a minute.
+    """
 
     __tablename__ = "api_keys"
 
@@ -50,6 +56,7 @@ class ApiKey(Base):
     seq: Mapped[int] = mapped_column(BigInteger, default=next_seq)
     expires_at: Mapped[int | None] = mapped_column(BigInteger)
     revoked_at: Mapped[int | None] = mapped_column(BigInteger)
+    last_used_at: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class CheckpointPermission(Base):
@@ -84,7 +91,10 @@ class AuditEntry(Base):
 
 
 class IdempotentRequest(Base):
-    """The answer to a request that carried an `Idempotency-Key`; null while it is being made."""
+    """The answer to a request that carried an `Idempotency-Key`; no status while it is being made.
+
+    An answer that shows a secret is remembered without its `body`.
+    """
 
     __tablename__ = "idempotent_requests"
     __table_args__ = (UniqueConstraint("project_id", "key"), Index(None, "created_at"))

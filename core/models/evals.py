@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Float, ForeignKey, Index, Integer, String, Text
+from sqlalchemy import BigInteger, Float, ForeignKey, Index, Integer, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from core.clock import next_seq, now
@@ -33,13 +33,18 @@ class Eval(Base):
 
 
 class EvalRun(Base):
-    """One pass over a data source; `step` is the validation step of a job's own run.
+    """One pass over a data source; `phase` and `step` say which evaluation of a job it keeps.
 
     A worker holds it as it holds a job: an owner, a lease, and a fence that rises with each.
     """
 
     __tablename__ = "eval_runs"
-    __table_args__ = (Index(None, "eval_id", "created_at", "seq"), Index(None, "status"))
+    # Runs of users have no phase, and nulls are never equal: only a job's own are bound by it.
+    __table_args__ = (
+        Index(None, "eval_id", "created_at", "seq"),
+        Index(None, "status"),
+        UniqueConstraint("eval_id", "phase", "step"),
+    )
 
     id: Mapped[str] = mapped_column(
         String(64), primary_key=True, default=lambda: new_id("evalrun_")
@@ -48,6 +53,7 @@ class EvalRun(Base):
     eval_id: Mapped[str] = mapped_column(ForeignKey("evals.id"))
     name: Mapped[str] = mapped_column(Text)
     model: Mapped[str] = mapped_column(Text)
+    phase: Mapped[str | None] = mapped_column(String(32))
     step: Mapped[int | None] = mapped_column(Integer)
     status: Mapped[str] = mapped_column(String(16), default="queued")
     data_source: Mapped[dict[str, Any]] = mapped_column(Json)

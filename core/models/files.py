@@ -1,6 +1,6 @@
 """Files, uploads in parts, and what the validator said about their content."""
 
-from typing import Any
+from typing import Any, Literal, TypeAlias, cast
 
 from sqlalchemy import BigInteger, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -8,6 +8,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 from core.clock import next_seq, now
 from core.ids import new_id
 from core.models.base import Base, Json
+
+UploadStatus: TypeAlias = Literal["pending", "completed", "cancelled", "expired"]
 
 
 class File(Base):
@@ -37,7 +39,7 @@ class File(Base):
 
 
 class Upload(Base):
-    """A file that arrives in parts; `file_id` is what completing it made."""
+    """A file that arrives in parts; `file_id` is what completing it made of `part_ids`."""
 
     __tablename__ = "uploads"
     __table_args__ = (Index(None, "status", "expires_at"),)
@@ -51,9 +53,17 @@ class Upload(Base):
     file_expires_after_s: Mapped[int | None] = mapped_column(BigInteger)
     status: Mapped[str] = mapped_column(String(16), default="pending")
     file_id: Mapped[str | None] = mapped_column(String(64))
+    part_ids: Mapped[list[str] | None] = mapped_column(Json)
     created_at: Mapped[int] = mapped_column(BigInteger, default=now)
     seq: Mapped[int] = mapped_column(BigInteger, default=next_seq)
     expires_at: Mapped[int] = mapped_column(BigInteger)
+
+    @property
+    def current_status(self) -> UploadStatus:
+        """What the upload is now: a pending one past its expiry has expired."""
+        if self.status == "pending" and self.expires_at <= now():
+            return "expired"
+        return cast(UploadStatus, self.status)
 
 
 class UploadPart(Base):

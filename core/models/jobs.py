@@ -23,6 +23,7 @@ class Job(Base):
     told by its `kind`, has a `report` at its end. `plan` is what a worker decides or is told beside
     the method: the rows and samples of a dry run, how a job looks at its first groups. `eval_id` is
     the eval that keeps its validation steps as runs, `cloned_from` the job whose settings it took.
+    `gpu_seconds` counts the times it was held that are over, `running_since` begins the present one.
     """
 
     __tablename__ = "jobs"
@@ -47,6 +48,8 @@ class Job(Base):
     seq: Mapped[int] = mapped_column(BigInteger, default=next_seq)
     started_at: Mapped[int | None] = mapped_column(BigInteger)
     finished_at: Mapped[int | None] = mapped_column(BigInteger)
+    running_since: Mapped[int | None] = mapped_column(BigInteger)
+    gpu_seconds: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     error: Mapped[dict[str, Any] | None] = mapped_column(Json)
     fine_tuned_model: Mapped[str | None] = mapped_column(Text)
     trained_tokens: Mapped[int | None] = mapped_column(BigInteger)
@@ -96,29 +99,69 @@ class Metric(Base):
     data: Mapped[dict[str, Any]] = mapped_column(Json)
 
 
+class MetricSeries(Base):
+    """The name of one number among the metrics of a phase: `MetricPoint` has its curve."""
+
+    __tablename__ = "metric_series"
+    __table_args__ = (UniqueConstraint("job_id", "phase", "name"),)
+
+    id: Mapped[int] = mapped_column(RowNumber, primary_key=True, autoincrement=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"))
+    phase: Mapped[str] = mapped_column(String(32))
+    name: Mapped[str] = mapped_column(Text)
+
+
+class MetricPoint(Base):
+    """One number of one step, out of `Metric.data`; null where it was not measured.
+
+    A curve over 100,000 steps is read from narrow rows that lie side by side.
+    """
+
+    __tablename__ = "metric_points"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    series_id: Mapped[int] = mapped_column(ForeignKey("metric_series.id"), primary_key=True)
+    step: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    value: Mapped[float | None] = mapped_column(Float(53))
+
+
 class Rollout(Base):
-    """Where the samples of one step lie; `split` is `train` or `valid`."""
+    """Where the samples of one step lie; `split` is `train` or `valid`.
+
+    `index_state` says whether their rows are in `samples`: `indexed`, `waiting` for a worker (as
+    those recorded before that table was there), or `lost` when the stored file cannot be read.
+    `bytes` is the stored file's size, null where it was not recorded.
+    """
 
     __tablename__ = "rollouts"
+    __table_args__ = (Index(None, "index_state"),)
 
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
     step: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     split: Mapped[str] = mapped_column(String(16), primary_key=True)
     object_key: Mapped[str] = mapped_column(Text)
     count: Mapped[int] = mapped_column(Integer)
+    bytes: Mapped[int | None] = mapped_column(BigInteger)
+    index_state: Mapped[str] = mapped_column(
+        String(16), default="indexed", server_default="waiting"
+    )
 
 
 class Sample(Base):
     """What is searched of one completion; its text is line `position` of the step's rollouts.
 
-    `row` is the dataset's row (from 0), `reward` null when the grading failed with `failure` or
-    the grader abstained; `sub_scores` maps each grader of a multi grader to its score.
+    `row` is the dataset's row (from 0), `group` counts the prompts of a step. `reward` is null when
+    the grading failed with `failure` or the grader abstained; a failure beside a reward is one that
+    the grader's `invalid_grade` stood in for. `failed_grader` is the part that failed,
+    `sub_scores` maps each grader of a multi grader to its score, `preview` begins the text.
     """
 
     __tablename__ = "samples"
     __table_args__ = (
-        UniqueConstraint("job_id", "split", "step", "position"),
-        Index(None, "job_id", "reward"),
+        UniqueConstraint("job_id", "step", "split", "position"),
+        Index(None, "job_id", "reward", "step", "split", "position"),
+        Index(None, "job_id", "row", "step", "split", "position"),
+        Index(None, "job_id", "failure", "step", "split", "position"),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True, default=lambda: new_id("sample_"))
@@ -126,23 +169,32 @@ class Sample(Base):
     split: Mapped[str] = mapped_column(String(16))
     step: Mapped[int] = mapped_column(Integer)
     position: Mapped[int] = mapped_column(Integer)
+    group: Mapped[int] = mapped_column("group_number", Integer)
     row: Mapped[int] = mapped_column(Integer)
     reward: Mapped[float | None] = mapped_column(Float(53))
     advantage: Mapped[float | None] = mapped_column(Float(53))
     failure: Mapped[str | None] = mapped_column(String(64))
+    failed_grader: Mapped[str | None] = mapped_column(Text)
     truncated: Mapped[bool]
     tokens: Mapped[int] = mapped_column(Integer)
     sub_scores: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    preview: Mapped[str] = mapped_column(Text)
 
 
 class Checkpoint(Base):
     """Committed weights, usable as a model under `name`; with `has_state` also resumable.
 
-    `proof` holds the numbers of loading them in a fresh engine.
+    `proof` holds the numbers of loading them in a fresh engine, `bytes` is the size of the model's
+    files, null where it was not recorded. The `merged_…` columns tell how far a worker is with
+    folding an adapter into its base model: `queued`, `running`, `ready` or `failed`, since when,
+    and why it failed.
     """
 
     __tablename__ = "checkpoints"
-    __table_args__ = (UniqueConstraint("job_id", "phase", "step", "is_final"),)
+    __table_args__ = (
+        UniqueConstraint("job_id", "phase", "step", "is_final"),
+        Index(None, "merged_status"),
+    )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True, default=lambda: new_id("ftckpt_"))
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"))
@@ -156,5 +208,9 @@ class Checkpoint(Base):
     is_final: Mapped[bool]
     has_state: Mapped[bool]
     proof: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    bytes: Mapped[int | None] = mapped_column(BigInteger)
+    merged_status: Mapped[str | None] = mapped_column(String(16))
+    merged_error: Mapped[str | None] = mapped_column(Text)
+    merged_at: Mapped[int | None] = mapped_column(BigInteger)
     created_at: Mapped[int] = mapped_column(BigInteger, default=now)
     deleted_at: Mapped[int | None] = mapped_column(BigInteger)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, Integer, String, Text
+from sqlalchemy import BigInteger, Float, ForeignKey, Index, Integer, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from core.clock import next_seq, now
@@ -26,8 +26,9 @@ class Outbox(Base):
 class WebhookEndpoint(Base):
     """Where a project wants its events sent.
 
-    `events` lists event types, empty for all. `secrets` holds `{"secret", "expires_at"}`, the
-    newest first: while one is being replaced, messages are signed with both.
+    `secrets` holds `{"secret", "expires_at"}`, the newest first: while one is being replaced,
+    messages are signed with both. `failing_since` is the first failed attempt since the last
+    success; `disabled_reason` says why the service itself turned the endpoint off.
     """
 
     __tablename__ = "webhook_endpoints"
@@ -36,21 +37,30 @@ class WebhookEndpoint(Base):
         String(64), primary_key=True, default=lambda: new_id("webhook_")
     )
     project_id: Mapped[str] = mapped_column(ForeignKey("projects.id"), index=True)
+    name: Mapped[str] = mapped_column(Text)
     url: Mapped[str] = mapped_column(Text)
-    description: Mapped[str | None] = mapped_column(Text)
-    events: Mapped[list[str]] = mapped_column(Json)
+    event_types: Mapped[list[str]] = mapped_column(Json)
     secrets: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     enabled: Mapped[bool] = mapped_column(default=True)
+    failing_since: Mapped[int | None] = mapped_column(BigInteger)
+    disabled_reason: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[int] = mapped_column(BigInteger, default=now)
+    updated_at: Mapped[int] = mapped_column(BigInteger, default=now)
     seq: Mapped[int] = mapped_column(BigInteger, default=next_seq)
     deleted_at: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class WebhookDelivery(Base):
-    """One event on its way to one endpoint; `status` is pending, delivered or failed."""
+    """One event on its way to one endpoint; `status` is pending, delivered or failed.
+
+    A worker that tries it holds it until `lease_expires_at`; `attempts` never falls and tells its
+    outcome from that of an earlier holder. `attempts_before` are those before the last replay:
+    waits grow with the attempts since.
+    """
 
     __tablename__ = "webhook_deliveries"
     __table_args__ = (
+        UniqueConstraint("endpoint_id", "message_id"),
         Index(None, "status", "next_attempt_at"),
         Index(None, "endpoint_id", "created_at", "seq"),
     )
@@ -62,7 +72,11 @@ class WebhookDelivery(Base):
     event: Mapped[dict[str, Any]] = mapped_column(Json)
     status: Mapped[str] = mapped_column(String(16), default="pending")
     attempts: Mapped[int] = mapped_column(Integer, default=0)
+    attempts_before: Mapped[int] = mapped_column(Integer, default=0)
     next_attempt_at: Mapped[int] = mapped_column(BigInteger, default=now)
+    give_up_at: Mapped[int] = mapped_column(BigInteger)
+    last_attempt_at: Mapped[int | None] = mapped_column(BigInteger)
+    lease_expires_at: Mapped[float | None] = mapped_column(Float(53))
     response_status: Mapped[int | None] = mapped_column(Integer)
     error: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[int] = mapped_column(BigInteger, default=now)

@@ -19,6 +19,7 @@ from core.stack.failures import sentence
 from core.stack.keys_cli import keys_app
 from core.stack.options import Folder
 from core.stack.ports import LOCALHOST
+from core.stack.projects_cli import projects_app
 from core.stack.stack import Stack
 from core.store import ObjectStore
 
@@ -30,6 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(keys_app, name="keys")
+app.add_typer(projects_app, name="projects")
 
 Port = Annotated[
     int | None,

@@ -28,6 +28,7 @@ from core.process.child import Child, ChildSpec, describe_exit
 from core.registry import Registry
 from core.settings import Settings
 from core.stack import environment, programs, servers
+from core.stack.access import project_for_key, record_key
 from core.stack.lock import FolderLock
 from core.stack.ports import LOCALHOST, PortBook
 
@@ -92,9 +93,12 @@ class Stack:
     def create_key(self, name: str = "default") -> str:
         """Make an API key in the stack's first project and return its secret."""
         with self._session() as session:
-            query = select(Project).order_by(Project.created_at, Project.id).limit(1)
-            project = session.scalar(query) or keys.create_project(session, "default")
-            return keys.create_key(session, project.id, name)[1]
+            active = select(Project).where(Project.archived_at.is_(None))
+            project = session.scalar(active.order_by(Project.created_at, Project.id).limit(1))
+            project = project or project_for_key(session, "default")
+            key, secret = keys.create_key(session, project.id, name)
+            record_key(session, "created", key)
+            return secret
 
     def has_keys(self) -> bool:
         """Say whether somebody was given a key before, be it revoked since."""

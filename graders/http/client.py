@@ -59,6 +59,7 @@ class _Trouble:
     reason: str
     after_s: float | None = None
     timed_out: bool = False
+    status: int | None = None
 
 
 class Outbound:
@@ -137,7 +138,7 @@ class Outbound:
         if is_transient(answer.status):
             after_s = retry_after_s(answer.headers.get("retry-after"))
             asked = f" and the wish to wait {after_s:.3g} s" if after_s else ""
-            return _Trouble(f"status {answer.status}{asked}", after_s)
+            return _Trouble(f"status {answer.status}{asked}", after_s, status=answer.status)
         return answer
 
     async def _exchange(
@@ -182,6 +183,7 @@ async def _read(response: httpcore.Response, target: Target, attempt: int) -> by
             raise TooLarge(
                 f"{target.host} sent more than the {target.max_bytes:,} bytes that are taken.",
                 attempts=attempt,
+                status=response.status,
             )
         pieces.append(piece)
     return b"".join(pieces)
@@ -200,4 +202,10 @@ def _checked(answer: Answer, check: Callable[[Answer], None] | None) -> Answer |
 def _given_up(target: Target, trouble: _Trouble, attempt: int) -> OutboundError:
     tries = "1 try" if attempt == 1 else f"{attempt} tries"
     message = f"{target.host} gave no usable answer in {tries}; the last: {trouble.reason}."
-    return Unavailable(message, attempts=attempt, timed_out=trouble.timed_out)
+    return Unavailable(
+        message,
+        attempts=attempt,
+        timed_out=trouble.timed_out,
+        status=trouble.status,
+        retry_after_s=trouble.after_s,
+    )

@@ -12,11 +12,15 @@ from graders.errors import GraderError
 
 
 class OutboundError(GraderError):
-    """A request has no answer; `attempts` counts how often it was sent."""
+    """A request has no answer that can be used.
 
-    def __init__(self, message: str, *, attempts: int = 0) -> None:
+    `attempts` counts how often it was sent, `status` is that of the last answer, if one began.
+    """
+
+    def __init__(self, message: str, *, attempts: int = 0, status: int | None = None) -> None:
         self.message = message
         self.attempts = attempts
+        self.status = status
         super().__init__(message)
 
 
@@ -29,8 +33,20 @@ class TooLarge(OutboundError):
 
 
 class Unavailable(OutboundError):
-    """Infrastructure failed on every try; `timed_out` says that the last one took too long."""
+    """Infrastructure failed on every try; `timed_out` says that the last one took too long.
 
-    def __init__(self, message: str, *, attempts: int, timed_out: bool = False) -> None:
-        super().__init__(message, attempts=attempts)
+    `retry_after_s` is how long the last answer asked to wait.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        attempts: int,
+        timed_out: bool = False,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message, attempts=attempts, status=status)
         self.timed_out = timed_out
+        self.retry_after_s = retry_after_s

@@ -18,13 +18,19 @@ def upgrade() -> None:
     _create_idempotent_requests()
     _create_uploads()
     _create_upload_parts()
+    op.add_column("api_keys", sa.Column("last_used_at", sa.BigInteger(), nullable=True))
     op.add_column("projects", sa.Column("limits", _JSON, nullable=True))
     op.add_column("projects", sa.Column("retention", _JSON, nullable=True))
+    op.add_column("projects", sa.Column("seq", sa.BigInteger(), server_default="0", nullable=False))
+    op.add_column("projects", sa.Column("archived_at", sa.BigInteger(), nullable=True))
 
 
 def downgrade() -> None:
+    op.drop_column("projects", "archived_at")
+    op.drop_column("projects", "seq")
     op.drop_column("projects", "retention")
     op.drop_column("projects", "limits")
+    op.drop_column("api_keys", "last_used_at")
     op.drop_table("upload_parts")
     op.drop_table("uploads")
     op.drop_table("idempotent_requests")
@@ -137,6 +143,7 @@ def _create_uploads() -> None:
         sa.Column("file_expires_after_s", sa.BigInteger(), nullable=True),
         sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("file_id", sa.String(length=64), nullable=True),
+        sa.Column("part_ids", _JSON, nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("seq", sa.BigInteger(), nullable=False),
         sa.Column("expires_at", sa.BigInteger(), nullable=False),

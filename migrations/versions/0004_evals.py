@@ -59,6 +59,7 @@ def _create_eval_runs() -> None:
         sa.Column("eval_id", sa.String(length=64), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("phase", sa.String(length=32), nullable=True),
         sa.Column("step", sa.Integer(), nullable=True),
         sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("data_source", _JSON, nullable=False),
@@ -80,6 +81,7 @@ def _create_eval_runs() -> None:
             ["project_id"], ["projects.id"], name="fk_eval_runs_project_id_projects"
         ),
         sa.PrimaryKeyConstraint("id", name="pk_eval_runs"),
+        sa.UniqueConstraint("eval_id", "phase", "step", name="uq_eval_runs_eval_id_phase_step"),
     )
     op.create_index(
         "ix_eval_runs_eval_id_created_at_seq",

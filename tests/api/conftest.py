@@ -13,6 +13,7 @@ from core.db import make_engine, session_factory
 from core.keys import create_key, create_project
 from core.settings import Settings
 from tests.api.running import Api, ClientFor, running
+from tests.contract.hook import settle
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.model_server import ModelServer
 
@@ -25,6 +26,13 @@ context_tokens = 2048
 owned_by = "lab"
 created = 1700000000
 """
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Fail a test during which the API broke its contract; see `tests.contract.hook`."""
+    yield
+    settle()
 
 
 @pytest.fixture
@@ -40,6 +48,7 @@ def settings(sqlite_url: str, tmp_path: Path) -> Settings:
         max_upload_bytes=100_000,
         serving_url="http://serving.test",
         serving_token="serving-token",
+        broker_url="redis://127.0.0.1:1/0",
     )
 
 

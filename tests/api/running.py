@@ -10,6 +10,8 @@ import openai
 import uvicorn
 from fastapi import FastAPI
 
+from tests.contract.hook import Checked, settle
+
 #: Makes an official client for a key.
 ClientFor = Callable[..., openai.OpenAI]
 
@@ -28,8 +30,8 @@ class Api:
 
 @contextmanager
 def running(app: FastAPI) -> Iterator[str]:
-    """Serve `app` and yield its URL."""
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical")
+    """Serve `app` and yield its URL; every answer is checked against the contract."""
+    config = uvicorn.Config(Checked(app), host="127.0.0.1", port=0, log_level="critical")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -42,3 +44,4 @@ def running(app: FastAPI) -> Iterator[str]:
     yield f"http://127.0.0.1:{port}"
     server.should_exit = True
     thread.join()
+    settle()

@@ -9,13 +9,21 @@ import openai
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from api.routes.chat import EventStream
+from api.services.answers import CHAT as CHAT_FORM
+from api.services.generating import EventStream
 from api.services.serving import Serving, Target
 from tests.api.examples import add_checkpoint, error_of, job_body, set_status, upload
 from tests.fakes.model_server import ModelServer
 
 CHAT = "/v1/chat/completions"
 BODY: dict[str, Any] = {"model": "base-1", "messages": [{"role": "user", "content": "Hi"}]}
+
+TOOL = {"type": "function", "function": {"name": "f"}}
+
+
+def image_part(url: str) -> dict[str, Any]:
+    """A part of a message that is an image."""
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def test_a_base_model_is_asked_for_under_its_id(
@@ -58,6 +66,7 @@ def test_what_was_sent_is_passed_on_and_nothing_is_added(
         "presence_penalty": -1.5,
         "response_format": {"type": "json_object"},
         "tools": [{"type": "function", "function": {"name": "f", "parameters": {"x": None}}}],
+        "parallel_tool_calls": False,
         "tool_choice": "auto",
         "logit_bias": {"5": -100},
     }
@@ -66,6 +75,7 @@ def test_what_was_sent_is_passed_on_and_nothing_is_added(
         {"role": "system", "content": "s"},
         {"role": "user", "content": [{"type": "text", "text": "t"}]},
         {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "developer", "content": "d"},
         {"role": "tool", "tool_call_id": "c", "content": "r"},
     ]
     body = {"model": "base-1-2024", "messages": messages, **options}
@@ -91,6 +101,29 @@ def test_what_was_sent_is_passed_on_and_nothing_is_added(
         ({"store": True}, "store"),
         ({"service_tier": "flex"}, "service_tier"),
         ({"audio": {"voice": "alloy"}}, "audio"),
+        ({"top_logprobs": 2}, ""),
+        ({"tool_choice": "required"}, ""),
+        ({"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "g"}}}, ""),
+        ({"tools": [{"type": "custom", "custom": {}}]}, "tools[0].custom"),
+        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
+        ({"response_format": {"type": "xml"}}, "response_format.type"),
+        ({"logit_bias": {"the": 5}}, "logit_bias.the"),
+        ({"logit_bias": {"5": 101}}, "logit_bias.5"),
+        ({"stop": []}, "stop"),
+        ({"seed": 2**63}, "seed"),
+        ({"stream_options": {"include_usage": True}}, ""),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0]"),
+        ({"messages": [{"role": "user", "content": None}]}, "messages[0]"),
+        ({"messages": [{"role": "assistant"}]}, "messages[0]"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+            "messages[0].content[0]",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [image_part("http://10.0.0.1/")]}]},
+            "messages[0].content[0].image_url.url",
+        ),
         ({"web_search_options": {}}, "web_search_options"),
         ({"functions": [{"name": "f"}]}, "functions"),
     ],
@@ -99,8 +132,9 @@ def test_refusals(
     http: httpx.Client, model_server: ModelServer, change: dict[str, Any], param: str
 ) -> None:
     error = error_of(http.post(CHAT, json={**BODY, **change}), 400)
-    assert error["param"] == param
-    assert f"'{param}'" in error["message"]
+    # What concerns several fields names them in the sentence alone.
+    assert error["param"] == (param or None)
+    assert f"'{param or next(iter(change))}'" in error["message"]
     assert not model_server.requests
 
 
@@ -200,7 +234,7 @@ def test_a_client_that_leaves_while_it_is_sent_something_ends_the_generation(
 
     async def main() -> None:
         target = Target(name="base-1", base="base-1")
-        answer = EventStream(await serving.stream({**BODY, "stream": True}, target))
+        answer = EventStream(await serving.stream(CHAT_FORM, {**BODY, "stream": True}, target))
         await answer({"type": "http"}, receive, send)
         assert model_server.left.is_set()
         await serving.aclose()

@@ -1,15 +1,12 @@
 """Uploads: what is stored, what is refused, and what comes back."""
 
 import base64
-import errno
-import os
 from typing import Any
 
 import httpx
 import openai
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
-from starlette.datastructures import UploadFile
 
 from core.models import File
 from tests.api.examples import error_of, jsonl
@@ -128,22 +125,6 @@ def test_a_file_larger_than_the_limit(http: httpx.Client, store: MemoryStore) ->
     row = b'{"a": "' + b"x" * 100_000 + b'"}'
     assert error_of(send(http, row), 413)["code"] == "request_too_large"
     assert not store.objects
-
-
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_said_and_nothing_is_stored(
-    http: httpx.Client, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
-    async def no_room(*_: object) -> None:
-        raise OSError(code, os.strerror(code))
-
-    with monkeypatch.context() as full:
-        full.setattr(UploadFile, "write", no_room)
-        error = error_of(send(http, jsonl()), 503)
-    assert error["code"] == "no_disk_space"
-    assert "nothing was stored" in error["message"] and "upload again" in error["message"]
-    assert not store.objects
-    assert send(http, jsonl()).status_code == 200
 
 
 def test_an_expired_file_is_gone(http: httpx.Client, sessions: sessionmaker[Session]) -> None:

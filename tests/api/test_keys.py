@@ -60,7 +60,7 @@ def test_a_key_cannot_make_a_stronger_one(api: Api, new_key: Callable[..., str])
         ({}, "name"),
         ({"name": ""}, "name"),
         ({"name": "k", "scopes": []}, "scopes"),
-        ({"name": "k", "scopes": ["admin"]}, "scopes"),
+        ({"name": "k", "scopes": ["root"]}, "scopes"),
         ({"name": "k", "expires_at": 1}, "expires_at"),
     ],
 )

@@ -11,28 +11,12 @@ from hypothesis import strategies as st
 from rft.dataset import RULES, DatasetError, iter_rows, validate
 from rft.dataset.report import MAX_LISTED
 
+from tests.client.rows import ANSWER, TOOL, USER, call, calling, file_of, result, talk
 from tests.properties import json_values, property_test
 
-USER = {"role": "user", "content": "q"}
-ANSWER = {"role": "assistant", "content": "a"}
-IMAGE = {"type": "image_url", "image_url": {"url": "x"}}
-TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
 
-
-def call(**changes: Any) -> dict[str, Any]:
-    return {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}} | changes
-
-
-def calling(*calls: Any) -> dict[str, Any]:
-    return {"role": "assistant", "content": None, "tool_calls": list(calls)}
-
-
-def file_of(*rows: Any) -> io.BytesIO:
-    return io.BytesIO(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-
-
-def talk(*messages: Any, **fields: Any) -> dict[str, Any]:
-    return {"messages": list(messages), **fields}
+def with_field(member: bytes) -> bytes:
+    return b'{"messages":[{"role":"user","content":"q"}],' + member + b"}"
 
 
 WRONG_ROWS: list[tuple[str, str, dict[str, Any]]] = [
@@ -133,9 +117,8 @@ def test_warm_start_learns_the_text_of_the_last_message(rule: str, path: str, la
 
 
 def test_warm_start_takes_text_parts_and_tools_before_the_last_message() -> None:
-    result = {"role": "tool", "tool_call_id": "c", "content": "x"}
     answer = {"role": "assistant", "content": [TEXT_PART, TEXT_PART], "weight": 1}
-    row = talk(USER, {**calling(call()), "weight": 0}, result, answer, tools=[TOOL])
+    row = talk(USER, {**calling(call()), "weight": 0}, result(), answer, tools=[TOOL])
     report = validate(file_of(row), "warm_start")
     assert report.ok and not report.warnings
 
@@ -156,8 +139,9 @@ def test_fields_without_effect_are_warned_about_once_each() -> None:
     rows = [talk(USER, ANSWER, answer=str(i), note="n") for i in range(3)]
     report = validate(file_of(*rows), "supervised")
     assert report.ok
-    assert {(w.path, w.count) for w in report.warnings} == {("/answer", 3), ("/note", 3)}
-    assert not validate(file_of(*rows), "warm_start").warnings
+    unused = {(w.path, w.count) for w in report.warnings if w.rule == "unused_field"}
+    assert unused == {("/answer", 3), ("/note", 3)}
+    assert "unused_field" not in validate(file_of(*rows), "warm_start").warning_counts
 
 
 def test_misspelt_message_field_is_pointed_out() -> None:
@@ -167,8 +151,7 @@ def test_misspelt_message_field_is_pointed_out() -> None:
 
 
 def test_undeclared_tool_is_a_warning() -> None:
-    result = {"role": "tool", "tool_call_id": "c", "content": "x"}
-    report = validate(file_of(talk(calling(call()), result, USER)))
+    report = validate(file_of(talk(calling(call()), result(), USER)))
     assert report.ok
     assert [w.rule for w in report.warnings] == ["undeclared_tool"]
 
@@ -183,14 +166,36 @@ def test_undeclared_tool_is_a_warning() -> None:
         ("invalid_json", b"'a'"),
         ("too_deep", b"[" * 65 + b"]" * 65),
         ("too_deep", b"[" * 100_000),
-        ("number_too_large", b'{"a":' + b"1" * 5_000 + b"}"),
-        ("nul_character", b'{"a":"\\u0000"}'),
-        ("lone_surrogate", b'{"\\udc00":1}'),
-        ("not_utf8", b"\x1f\x8b\x08\x00"),
+        ("number_too_large", with_field(b'"a":' + b"1" * 5_000)),
+        ("number_too_large", with_field(b'"a":' + b"9" * 309)),
+        ("number_too_large", with_field(b'"a":[-' + b"9" * 309 + b"]")),
+        ("non_finite_number", with_field(b'"a":[-1e999]')),
+        ("nul_character", with_field(b'"a":"\\u0000"')),
+        ("lone_surrogate", with_field(b'"\\udc00":1')),
+        ("duplicate_key", with_field(b'"a":1,"\\u0061":1')),
+        ("duplicate_key", with_field(b'"a" :1,"a":":"')),
+        ("too_many_values", with_field(b'"a":[' + b"1," * 1_000_000 + b"1]")),
+        ("other_format", b"\x1f\x8b\x08\x00"),
+        ("not_utf8", b"\0\0\0{\0\0\0}"),
+        ("carriage_returns", b"{}\r{}\r{}\r"),
     ],
 )
 def test_wrong_line(rule: str, line: bytes) -> None:
     assert [p.rule for p in validate(io.BytesIO(line)).errors] == [rule]
+
+
+@pytest.mark.parametrize("depth", [63, 64, 500, 900, 5_000])
+def test_deep_rows_are_refused_however_often_they_come(depth: int) -> None:
+    inner = b"[" * depth + b"]" * depth
+    for name in (b"tools", b"messages", b"answer"):
+        row = with_field(b'"answer":' + inner)
+        row = (
+            row.replace(b'"answer"', b'"%s"' % name)
+            if name != b"messages"
+            else b'{"messages":%s}' % inner
+        )
+        report = validate(io.BytesIO(row + b"\n" + row))
+        assert report.error_counts.get("too_deep", 0) == (2 if depth > 63 else 0)
 
 
 def test_line_separator_characters_do_not_end_a_line() -> None:

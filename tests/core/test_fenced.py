@@ -23,7 +23,14 @@ def writer(factory: sessionmaker[Session], make_job: MakeJob) -> FencedWriter:
     return FencedWriter(factory, taken.job_id, taken.fence)
 
 
+def open_and_close(writer: FencedWriter) -> None:
+    """Open a transaction of the writer's and commit it."""
+    with writer.transaction() as (_, job):
+        assert job.id == writer.job_id
+
+
 WRITES: dict[str, Callable[[FencedWriter], object]] = {
+    "transaction": open_and_close,
     "event": lambda w: w.event("hello"),
     "metrics": lambda w: w.metrics("rl", 1, {"a": 1}),
     "rollout": lambda w: w.rollout(1, "train", "key", 8),
@@ -210,7 +217,9 @@ def test_a_rewind_forgets_what_comes_after(
         steps = session.scalars(select(Rollout.step).order_by(Rollout.step)).all()
         job = session.get_one(Job, writer.job_id)
     assert sorted(metrics) == sorted(kept)
-    assert [event.message for event in events[1:]] == [*kept, "no step"]
+    *history, told = events
+    assert [event.message for event in history[1:]] == [*kept, "no step"]
+    assert told.data == {"rewound_to": {"phase": phase, "step": step}}
     assert [*steps] == rollouts
     assert (job.phase, job.step) == (phase, step)
 

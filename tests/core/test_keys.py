@@ -18,7 +18,7 @@ def test_a_key_authenticates_its_project(factory: sessionmaker[Session], project
 
 
 def test_an_unknown_scope_makes_no_key(factory: sessionmaker[Session], project_id: str) -> None:
-    known = "all, read, write, inference, keys"
+    known = "all, read, write, inference, keys, admin"
     refusal = pytest.raises(InvalidRequest, match=f"'nonsense' is not one of {known}")
     with refusal, factory.begin() as session:
         create_key(session, project_id, "mine", scopes=["read", "nonsense"])

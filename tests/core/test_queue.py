@@ -9,7 +9,14 @@ from sqlalchemy.orm import Session, sessionmaker
 from core.clock import now
 from core.lease import claim
 from core.models import Outbox
-from core.queue import KEPT_S, drain_outbox, enqueue_wake, resend_wakes, trim_outbox
+from core.queue import (
+    KEPT_S,
+    UNSENT_WEBHOOK_KEPT_S,
+    drain_outbox,
+    enqueue_wake,
+    resend_wakes,
+    trim_outbox,
+)
 from core.states import transition
 from tests.core.jobs import MakeJob
 
@@ -72,30 +79,39 @@ def test_only_waiting_jobs_are_woken(factory: sessionmaker[Session], make_job: M
         assert resend_wakes(session) == ["light"]
 
 
-def test_a_webhook_waits_for_its_own_sender_and_keeps_its_row(
-    factory: sessionmaker[Session], make_job: MakeJob
-) -> None:
+def test_a_webhook_is_no_wake_up(factory: sessionmaker[Session], make_job: MakeJob) -> None:
     job_id = make_job()
     with factory.begin() as session:
         transition(session, job_id, "cancelled")
     assert drain(factory) == []
-    with factory.begin() as session:
-        assert drain_outbox(session, lambda *_: None, kinds=["webhook"]) == 1
-        assert drain_outbox(session, lambda *_: None, kinds=["webhook"]) == 0
-        assert session.scalars(select(Outbox)).one().sent_at is not None
+    with factory() as session:
+        waiting = session.scalars(select(Outbox)).one()
+    assert (waiting.kind, waiting.sent_at) == ("webhook", None)
+    assert waiting.payload["event"]["type"] == "fine_tuning.job.cancelled"
+    assert waiting.payload["event"]["data"] == {"id": job_id}
 
 
-def test_old_messages_are_deleted_sent_or_not_a_few_at_a_time(
+def test_old_messages_are_deleted_a_few_at_a_time_but_no_webhook_that_still_waits(
     factory: sessionmaker[Session],
 ) -> None:
     old, young = now() - KEPT_S - 60, now() - KEPT_S + 60
+    ancient = now() - UNSENT_WEBHOOK_KEPT_S - 60
+    rows = [
+        ("webhook", ancient, None),
+        ("webhook", old, old),
+        ("webhook", old, None),
+        ("webhook", young, young),
+        ("wake", old, None),
+        ("wake", young, None),
+    ]
     with factory.begin() as session:
-        for created_at, sent_at in [(old, None), (old, old), (young, young), (old, None)]:
-            session.add(Outbox(kind="webhook", payload={}, created_at=created_at, sent_at=sent_at))
-        session.add(Outbox(kind="wake", payload={"queue": "light"}, created_at=young))
+        for kind, created_at, sent_at in rows:
+            payload = {"queue": "light"}
+            row = Outbox(kind=kind, payload=payload, created_at=created_at, sent_at=sent_at)
+            session.add(row)
     with factory.begin() as session:
         assert trim_outbox(session, limit=2) == 2
         assert trim_outbox(session, limit=2) == 1
         assert trim_outbox(session, limit=2) == 0
-        left = session.scalars(select(Outbox.created_at)).all()
-    assert left == [young, young]
+        left = session.execute(select(Outbox.kind, Outbox.created_at)).all()
+    assert [tuple(row) for row in left] == [("webhook", old), ("webhook", young), ("wake", young)]

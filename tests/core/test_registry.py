@@ -77,3 +77,13 @@ def test_mistakes_are_named(tmp_path: Path, text: str, said: str) -> None:
 
 def test_the_shipped_list_can_be_read() -> None:
     assert Registry.load(Path(__file__).parents[2] / "models.toml").get("smollm2-135m") is not None
+
+
+def test_how_a_model_writes_tool_calls_may_be_named(tmp_path: Path) -> None:
+    model = load(tmp_path, f'{MODEL}tool_parser = "hermes"\n').get("small")
+    assert model is not None and model.tool_parser == "hermes"
+
+
+def test_a_mistyped_field_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="tool_parsr"):
+        load(tmp_path, f'{MODEL}tool_parsr = "hermes"\n')

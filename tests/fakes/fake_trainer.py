@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import zstandard
+
 EXIT_CODES = {
     "done": 0,
     "error": 1,
@@ -175,7 +177,26 @@ class FakeTrainer:
     def _rollouts(self, step: int) -> None:
         path = self.dir / f"out/rollouts/{step}.jsonl.zst"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(self.state.encode())
+        sample = {
+            "row": step - 1,
+            "group": 0,
+            "messages": [{"role": "user", "content": f"Say {step}."}],
+            "text": self.state,
+            "token_ids": [1, 2],
+            "logprobs": [-0.5, -0.25],
+            "truncated": False,
+            "outcome": {
+                "outcome": "score",
+                "value": int(self.state[:8], 16) / 16**8,
+                "sub_scores": {},
+                "notes": [],
+            },
+            "advantage": 0.0,
+            "grader_latency_s": 0.001,
+            "traces": [],
+        }
+        line = json.dumps(sample).encode() + b"\n"
+        path.write_bytes(zstandard.ZstdCompressor().compress(line))
         self.say("rollouts", step=step, split="train", path=self._relative(path), count=1)
 
     def _checkpoint(self, phase: str, step: int, *, final: bool, metrics: dict[str, Any]) -> None:

@@ -8,7 +8,16 @@ from typing import Any
 
 import httpx
 
-USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+USAGE = {
+    "prompt_tokens": 3,
+    "completion_tokens": 2,
+    "total_tokens": 5,
+    "prompt_tokens_details": {"cached_tokens": None, "created_cache_tokens": 0},
+    "completion_tokens_details": None,
+}
+#: What vLLM adds to every choice and answer, to OpenAI's clients' surprise.
+CHOICE_EXTRAS = {"stop_reason": None, "token_ids": None, "routed_experts": None}
+EXTRAS = {"prompt_logprobs": None, "kv_transfer_params": None, "metrics": None}
 
 
 class ModelServer:
@@ -18,12 +27,26 @@ class ModelServer:
         self.requests: list[httpx.Request] = []
         #: The answer to give instead, when set.
         self.answer: httpx.Response | None = None
+        #: What the model says.
+        self.message: dict[str, Any] = {
+            "role": "assistant",
+            "content": "Hello",
+            "refusal": None,
+            "annotations": None,
+            "audio": None,
+            "function_call": None,
+            "reasoning": None,
+        }
         self.down = False
+        #: Report the engine's death after the first chunk of a stream.
+        self.dies = False
         #: Break the connection after the first chunk of a stream.
         self.breaks = False
         #: Stream until the reader goes away; `left` is set when it has.
         self.endless = False
         self.left = threading.Event()
+        #: Give no answer at all until the reader goes away.
+        self.hangs = False
 
     @property
     def transport(self) -> httpx.MockTransport:
@@ -48,27 +71,57 @@ class ModelServer:
         if request.url.path == "/health":
             return httpx.Response(200)
         self.requests.append(request)
+        if self.hangs:
+            await self._hang()
         if self.answer is not None:
             return self.answer
         if self.body.get("stream"):
-            return httpx.Response(200, stream=_Stream(self))
-        return httpx.Response(200, json=_completion(self.body["model"]))
+            return httpx.Response(200, stream=_Stream(self, request.url.path))
+        return httpx.Response(200, json=self._whole(request.url.path))
+
+    async def _hang(self) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
+
+    def _whole(self, path: str) -> dict[str, Any]:
+        count = self.body.get("n", 1)
+        return {
+            **_head(path, self.body["model"], chunk=False),
+            **EXTRAS,
+            "service_tier": None,
+            "usage": USAGE,
+            "choices": [_choice(path, index, self.message) for index in range(count)],
+        }
 
 
 class _Stream(httpx.AsyncByteStream):
-    def __init__(self, server: ModelServer) -> None:
-        self.server, self.body = server, server.body
+    def __init__(self, server: ModelServer, path: str) -> None:
+        self.server, self.body, self.path = server, server.body, path
+
+    def _event(self, delta: dict[str, Any], finish_reason: str | None) -> bytes:
+        content: dict[str, Any] = {"delta": delta}
+        if "chat" not in self.path:
+            content = {"text": delta["content"]}
+        choice = {"index": 0, "finish_reason": finish_reason, **content, "logprobs": None}
+        head = _head(self.path, self.body["model"], chunk=True)
+        return _event({**head, "choices": [{**choice, **CHOICE_EXTRAS}]})
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield _event(_chunk(self.body["model"], {"role": "assistant", "content": "Hel"}, None))
+        yield self._event({"role": "assistant", "content": "Hel"}, None)
         while self.server.endless:
-            yield _event(_chunk(self.body["model"], {"content": "x"}, None))
+            yield self._event({"content": "x"}, None)
             await asyncio.sleep(0.01)
         if self.server.breaks:
             raise httpx.ReadError("connection reset")
-        yield _event(_chunk(self.body["model"], {"content": "lo"}, "stop"))
+        if self.server.dies:
+            yield _event({"error": {"message": "EngineCore died: secret", "code": 500}})
+            return
+        yield self._event({"content": "lo"}, "stop")
         if (self.body.get("stream_options") or {}).get("include_usage"):
-            yield _event({**_chunk(self.body["model"], {}, None), "choices": [], "usage": USAGE})
+            head = _head(self.path, self.body["model"], chunk=True)
+            yield _event({**head, "choices": [], "usage": USAGE})
         yield b"data: [DONE]\n\n"
 
     async def aclose(self) -> None:
@@ -79,25 +132,18 @@ def _event(data: dict[str, Any]) -> bytes:
     return f"data: {json.dumps(data)}\n\n".encode()
 
 
-def _completion(model: str) -> dict[str, Any]:
-    message = {"role": "assistant", "content": "Hello", "refusal": None}
-    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": model,
-        "choices": [choice],
-        "usage": USAGE,
-    }
+def _head(path: str, model: str, *, chunk: bool) -> dict[str, Any]:
+    if "chat" not in path:
+        kind = "text_completion"
+    else:
+        kind = "chat.completion.chunk" if chunk else "chat.completion"
+    head = {"id": "cmpl-1", "object": kind, "created": 1, "model": model}
+    return {**head, "system_fingerprint": "fp_0123456789"}
 
 
-def _chunk(model: str, delta: dict[str, Any], finish_reason: str | None) -> dict[str, Any]:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion.chunk",
-        "created": 1,
-        "model": model,
-        "choices": [choice],
-    }
+def _choice(path: str, index: int, message: dict[str, Any]) -> dict[str, Any]:
+    about = {"index": index, "logprobs": None, **CHOICE_EXTRAS}
+    if "chat" not in path:
+        return {**about, "text": message["content"], "finish_reason": "stop"}
+    finish = "tool_calls" if message.get("tool_calls") else "stop"
+    return {**about, "message": message, "finish_reason": finish}

@@ -2,12 +2,13 @@
 
 import hashlib
 import io
+import time
 from pathlib import Path
 
 import pytest
 
 from core.errors import ObjectMissing
-from core.store import ObjectStore, Stored
+from core.store import MIN_PART_BYTES, ObjectStore, Stored
 from tests.fakes.memory_store import MemoryStore
 
 BODY = bytes(range(256)) * 1000
@@ -54,3 +55,33 @@ def test_deleting_a_prefix_spares_its_neighbours(store: ObjectStore) -> None:
     assert list(store.list("jobs/")) == ["jobs/ab/3"]
     store.delete("jobs/ab/3")
     assert not store.exists("jobs/ab/3")
+
+
+def test_a_range_of_an_object(store: ObjectStore) -> None:
+    store.put_bytes("a", BODY)
+    for start, end in ((0, 1), (10, None), (10, 2000), (len(BODY) - 1, len(BODY))):
+        assert b"".join(store.iter("a", 1000, start=start, end=end)) == BODY[start:end]
+
+
+def test_an_object_of_parts(store: ObjectStore) -> None:
+    parts = [bytes([number]) * MIN_PART_BYTES for number in range(2)] + [b"end"]
+    upload = store.begin("a/parts")
+    tags = {
+        number: store.put_part("a/parts", upload, number, parts[number - 1]) for number in (3, 1, 2)
+    }
+    assert not store.exists("a/parts")
+    store.finish("a/parts", upload, [tags[number] for number in (1, 2, 3)])
+    assert store.get_bytes("a/parts") == b"".join(parts)
+
+
+def test_an_object_that_is_given_up_leaves_nothing(store: ObjectStore) -> None:
+    upload = store.begin("a/parts")
+    store.put_part("a/parts", upload, 1, b"x")
+    store.abort("a/parts", upload)
+    store.abort("a/parts", upload)
+    assert not store.exists("a/parts")
+    store.begin("a/stale")
+    store.begin("b/stale")
+    assert store.abort_stale("a/", before=time.time() - 3600) == 0
+    assert store.abort_stale("a/", before=time.time() + 3600) == 1
+    assert store.abort_stale("", before=time.time() + 3600) == 1

@@ -1,5 +1,6 @@
 """The endpoint: who may call it, what it answers, whose name stands in the answer."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -11,11 +12,16 @@ import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 
+from core import manifest
 from core.errors import ConfigurationError
-from core.settings import Settings
+from core.settings import Settings, get_settings
 from tests.fakes.memory_store import MemoryStore
-from workers.serving.app import create_app
+from workers.serving.app import create_app, sweep
+from workers.serving.dialect import HERMES, Dialect
+from workers.serving.pool import EnginePool
+from workers.serving.router import Served
 from workers.serving.target import Target
+from workers.serving.weights import WeightCache
 
 BODY = {"model": "ft:public", "messages": [{"role": "user", "content": "hi"}], "n": 2}
 BASE = {"base": "tiny", "artifact": None, "kind": None}
@@ -28,14 +34,15 @@ class FakeRouter:
         self.lent = 0
         self.seen: list[Target] = []
         self.answer = self.echo
+        self.dialect = Dialect(parser=HERMES, knows_tools=True, knows_developer=True)
 
     @asynccontextmanager
-    async def route(self, target: Target) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
+    async def route(self, target: Target) -> AsyncIterator[Served]:
         self.seen.append(target)
         self.lent += 1
         transport = httpx.MockTransport(lambda request: self.answer(json.loads(request.content)))
         async with httpx.AsyncClient(transport=transport, base_url="http://vllm") as client:
-            yield client, "inside"
+            yield Served(client, "inside", self.dialect)
         self.lent -= 1
 
     def echo(self, body: dict[str, Any]) -> httpx.Response:
@@ -92,9 +99,10 @@ def test_streamed_chunks_carry_the_public_name(client: TestClient, router: FakeR
     assert answer.headers["content-type"].startswith("text/event-stream")
     *chunks, done = [line for line in answer.text.split("\n\n") if line]
     assert done == "data: [DONE]"
-    assert [json.loads(chunk.removeprefix("data: ")) for chunk in chunks] == [
-        {"model": "ft:public", "text": "a"},
-        {"model": "ft:public", "text": "b"},
+    told = [json.loads(chunk.removeprefix("data: ")) for chunk in chunks]
+    assert [(chunk["model"], chunk["text"]) for chunk in told] == [
+        ("ft:public", "a"),
+        ("ft:public", "b"),
     ]
     assert router.lent == 0
 
@@ -102,10 +110,16 @@ def test_streamed_chunks_carry_the_public_name(client: TestClient, router: FakeR
 def test_a_refusal_of_the_model_server_passes_through(
     client: TestClient, router: FakeRouter
 ) -> None:
-    error = {"error": {"message": "temperature must be non-negative", "param": "temperature"}}
-    router.answer = lambda _body: httpx.Response(400, json=error)
+    said = {"message": "temperature must be non-negative", "param": "temperature", "code": 400}
+    router.answer = lambda _body: httpx.Response(400, json={"error": said})
     answer = ask(client)
-    assert (answer.status_code, answer.json()) == (400, error)
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert (error["message"], error["param"], error["code"]) == (
+        "temperature must be non-negative",
+        "temperature",
+        None,
+    )
 
 
 def test_a_model_server_that_dies_is_a_503(client: TestClient, router: FakeRouter) -> None:
@@ -155,3 +169,45 @@ def test_health_needs_no_token(client: TestClient) -> None:
 def test_the_service_does_not_start_without_a_token(app_settings: Settings) -> None:
     with pytest.raises(ConfigurationError, match="RFT_SERVING_TOKEN"):
         create_app(app_settings.model_copy(update={"serving_token": None}))
+
+
+def test_plain_completions_are_answered_too(client: TestClient, router: FakeRouter) -> None:
+    headers = {"x-rft-token": "between-us", "x-rft-model": json.dumps(BASE)}
+    body = {"model": "ft:public", "prompt": "a", "best_of": 1}
+    answer = client.post("/v1/completions", json=body, headers=headers).json()
+    assert answer["asked"] == {"model": "inside", "prompt": "a"}
+    assert router.lent == 0
+
+
+def test_what_the_model_cannot_do_is_refused(client: TestClient, router: FakeRouter) -> None:
+    router.dialect = Dialect(parser=None, knows_tools=True, knows_developer=True)
+    answer = ask(client, tools=[{"type": "function", "function": {"name": "f"}}])
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "tools_not_supported"
+
+
+def test_deleted_models_are_let_go_of(tmp_path: Path) -> None:
+    store = MemoryStore()
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "weights").write_text("w")
+    manifest.commit(store, "models/a", tmp_path / "made")
+    cache = WeightCache(tmp_path / "cache" / "weights", store)
+    folder = cache.fetch("models/a").path
+    pool = EnginePool(sockets=tmp_path, logs=tmp_path, limit=1, idle_s=60)
+    asyncio.run(sweep(pool, cache))
+    assert folder.exists()
+    store.delete_prefix("models/a")
+    asyncio.run(sweep(pool, cache))
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("token", ["", "two words", "tok\u00f6n", "line\n"])
+def test_a_wrong_token_is_one_sentence_at_the_start(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    monkeypatch.setenv("RFT_SERVING_TOKEN", token)
+    get_settings.cache_clear()
+    with pytest.raises(SystemExit) as ended:
+        create_app()
+    assert "RFT_SERVING_TOKEN" in str(ended.value.code)
+    get_settings.cache_clear()

@@ -84,8 +84,8 @@ def lent_name(router: ModelRouter, target: Target) -> str:
     """Route the target and return the name under which the server knows the weights."""
 
     async def route() -> str:
-        async with router.route(target) as (_, name):
-            return name
+        async with router.route(target) as served:
+            return served.name
 
     return asyncio.run(route())
 

@@ -20,6 +20,7 @@ class FakeEngine:
 
     def __init__(self, spec: EngineSpec, **_options: Any) -> None:
         self.spec, self.is_alive, self.stopped = spec, True, False
+        self.adapters = {"adapter"}
         self.made.append(self)
 
     async def start(self) -> None:
@@ -30,8 +31,11 @@ class FakeEngine:
     async def stop(self) -> None:
         self.is_alive, self.stopped = False, True
 
+    async def unload_adapter(self, name: str) -> None:
+        self.adapters.remove(name)
+
     def uses(self, path: Path) -> bool:
-        return path == Path("adapter")
+        return path == self.spec.model or path.name in self.adapters
 
 
 @pytest.fixture(autouse=True)
@@ -176,5 +180,20 @@ def test_folders_of_running_servers_are_in_use() -> None:
             assert pool.uses(Path("a"))
             assert pool.uses(Path("adapter"))
             assert not pool.uses(Path("b"))
+
+    run(use)
+
+
+def test_servers_let_go_of_deleted_weights(engines: list[FakeEngine]) -> None:
+    async def use(pool: EnginePool) -> None:
+        async with pool.use(spec("a")):
+            # The answer that is being written ends first.
+            assert not await pool.release(Path("a"))
+            assert not await pool.release(Path("adapter"))
+        assert await pool.release(Path("adapter"))
+        assert (engines[0].adapters, engines[0].stopped) == (set(), False)
+        assert await pool.release(Path("b"))
+        assert await pool.release(Path("a"))
+        assert engines[0].stopped
 
     run(use)

@@ -7,14 +7,18 @@ that uses the wrong ones is found out.
 
 import asyncio
 import json
+import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+import jsonschema
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
@@ -52,10 +56,19 @@ class Service:
 
     def ask(self, weights: str, **fields: Any) -> httpx.Response:
         """Ask for one greedy token, or what `fields` say."""
-        body = {"model": f"public-{weights}", "messages": MESSAGES, "temperature": 0}
+        body = {"messages": MESSAGES, "temperature": 0, "max_tokens": 1, "logprobs": True}
+        return self.post("/v1/chat/completions", weights, {**body, **fields})
+
+    def go_on(self, weights: str, **fields: Any) -> httpx.Response:
+        """Ask for a few greedy tokens after a prompt."""
+        body = {"prompt": "The capital of France is", "temperature": 0, "max_tokens": 4}
+        return self.post("/v1/completions", weights, {**body, **fields})
+
+    def post(self, path: str, weights: str, body: dict[str, Any]) -> httpx.Response:
+        """Send a body for one of the sets of weights."""
         return self.client.post(
-            "/v1/chat/completions",
-            json={**body, "max_tokens": 1, "logprobs": True, **fields},
+            path,
+            json={"model": f"public-{weights}", **body},
             headers={"x-rft-token": TOKEN, "x-rft-model": target(weights)},
         )
 
@@ -214,3 +227,128 @@ def test_a_bad_parameter_is_refused_by_name(service: Service) -> None:
     answer = service.ask("base", temperature=-1)
     assert answer.status_code == 400
     assert "temperature" in answer.json()["error"]["message"]
+
+
+#: Longer than what vLLM reads at once, so that a seeded generator has to be wound back.
+LONG = [{"role": "user", "content": "word " * 5000 + "Say something."}]
+COLOUR = {
+    "type": "object",
+    "properties": {"colour": {"enum": ["red", "blue"]}, "warm": {"type": "boolean"}},
+    "required": ["colour", "warm"],
+    "additionalProperties": False,
+}
+TOOL = {"type": "function", "function": {"name": "paint", "parameters": COLOUR}}
+
+
+def text(answer: httpx.Response) -> str:
+    assert answer.status_code == 200, answer.text
+    content: str = answer.json()["choices"][0]["message"]["content"]
+    return content
+
+
+def test_a_seed_gives_the_same_answer_however_the_prompt_was_read(service: Service) -> None:
+    fields = {"messages": LONG, "temperature": 1.5, "max_tokens": 3, "n": 4}
+
+    def tokens(seed: int) -> list[str]:
+        choices = service.ask("base", seed=seed, **fields).json()["choices"]
+        return [token["token"] for each in choices for token in each["logprobs"]["content"]]
+
+    in_parts = tokens(5)
+    from_the_cache = tokens(5)
+    # The arithmetic differs in its last bits, so that a close decision may fall otherwise.
+    assert equal_places(in_parts, from_the_cache) >= 8
+    assert equal_places(tokens(6), from_the_cache) < 8
+    assert tokens(5) == from_the_cache
+
+
+def equal_places(one: list[str], other: list[str]) -> int:
+    return sum(left == right for left, right in zip(one, other, strict=False))
+
+
+def test_an_answer_keeps_to_its_schema(service: Service) -> None:
+    schema = {"type": "json_schema", "json_schema": {"name": "c", "schema": COLOUR}}
+    fields = {"temperature": 1, "max_tokens": 64, "n": 8, "seed": 1, "logprobs": False}
+    answer = service.ask("base", response_format=schema, **fields).json()
+    whole = [choice for choice in answer["choices"] if choice["finish_reason"] == "stop"]
+    assert whole
+    for choice in whole:
+        jsonschema.validate(json.loads(choice["message"]["content"]), COLOUR)
+
+
+@pytest.mark.parametrize(
+    "choice", ["required", {"type": "function", "function": {"name": "paint"}}], ids=str
+)
+def test_a_forced_call_is_made_with_arguments_that_fit(service: Service, choice: Any) -> None:
+    fields = {"max_tokens": 64, "logprobs": False, "parallel_tool_calls": False}
+    answer = service.ask("base", tools=[TOOL], tool_choice=choice, **fields).json()
+    message = answer["choices"][0]["message"]
+    [call] = message["tool_calls"]
+    assert call["function"]["name"] == "paint"
+    jsonschema.validate(json.loads(call["function"]["arguments"]), COLOUR)
+    result = {"role": "tool", "tool_call_id": call["id"], "content": "done"}
+    assert text(service.ask("base", messages=[*MESSAGES, message, result], tools=[TOOL]))
+
+
+def test_tools_that_the_template_drops_are_told_to_the_model(service: Service) -> None:
+    without = service.ask("base").json()["usage"]["prompt_tokens"]
+    told = service.ask("base", tools=[TOOL]).json()["usage"]["prompt_tokens"]
+    silent = service.ask("base", tools=[TOOL], tool_choice="none").json()["usage"]["prompt_tokens"]
+    assert silent == without < told
+
+
+def test_a_conversation_that_is_too_long_has_its_code(service: Service) -> None:
+    long = [{"role": "user", "content": "word " * 9000}]
+    for fields in ({"messages": long}, {"max_tokens": 9000}):
+        error = service.ask("base", **fields).json()["error"]
+        assert (error["code"], error["type"]) == (
+            "context_length_exceeded",
+            "invalid_request_error",
+        )
+    error = service.go_on("base", prompt="word " * 9000).json()["error"]
+    assert (error["param"], error["code"]) == ("prompt", "context_length_exceeded")
+
+
+def test_prompts_are_gone_on_from(service: Service) -> None:
+    plain = service.go_on("full").json()
+    assert plain["model"] == "public-full"
+    several = service.go_on("full", prompt=["The capital of France is", "One two three"]).json()
+    assert [choice["index"] for choice in several["choices"]] == [0, 1]
+    assert several["choices"][0]["text"] == plain["choices"][0]["text"]
+    echoed = service.go_on("full", echo=True, max_tokens=0).json()
+    assert echoed["choices"][0]["text"] == "The capital of France is"
+    assert echoed["usage"]["completion_tokens"] == 0
+
+
+def test_the_best_of_several_is_the_likeliest(service: Service) -> None:
+    fields = {"temperature": 1, "seed": 4, "logprobs": 0}
+
+    def likelihood(choice: dict[str, Any]) -> float:
+        logprobs: list[float] = choice["logprobs"]["token_logprobs"]
+        return sum(logprobs) / len(logprobs)
+
+    everything = service.go_on("base", n=6, **fields).json()["choices"]
+    [best] = service.go_on("base", best_of=6, **fields).json()["choices"]
+    assert best["text"] == max(everything, key=likelihood)["text"]
+
+
+def test_a_server_that_is_killed_is_an_error_and_then_replaced(service: Service) -> None:
+    with service.client.stream(
+        "POST",
+        "/v1/chat/completions",
+        json={
+            "model": "public-base",
+            "messages": MESSAGES,
+            "max_tokens": 8000,
+            "logit_bias": {"2": -100},
+            "stream": True,
+        },
+        headers={"x-rft-token": TOKEN, "x-rft-model": target("base")},
+    ) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        for pid in descendants(service.pid):
+            with suppress(ProcessLookupError):  # some end with their parents
+                os.kill(pid, signal.SIGKILL)
+        events = [json.loads(line.removeprefix("data: ")) for line in lines if "error" in line[:20]]
+    assert len(events) == 1
+    assert service.ask("base").status_code == 200

@@ -65,3 +65,27 @@ def test_weights_in_use_stay(store: MemoryStore, tmp_path: Path) -> None:
     path = cache.fetch("models/a").path
     cache.trim(in_use=lambda folder: folder == path)
     assert path.exists()
+
+
+def test_weights_of_deleted_models_are_orphans(store: MemoryStore, tmp_path: Path) -> None:
+    cache = WeightCache(tmp_path / "cache" / "weights", store)
+    for name in ("a", "b", "c"):
+        commit(store, f"models/{name}", tmp_path / name, name)
+    # The last checkpoint of a job and its model are the same weights.
+    store.objects.update(
+        {key.replace("/a/", "/a2/"): data for key, data in store.objects.items() if "/a/" in key}
+    )
+    digests = {name: cache.fetch(f"models/{name}").digest for name in ("a", "a2", "b", "c")}
+    assert digests["a"] == digests["a2"]
+    store.delete_prefix("models/a")
+    assert cache.orphans() == []
+    store.delete_prefix("models/a2")
+    store.delete_prefix("models/c")
+    # A service that was started anew knows them still.
+    cache = WeightCache(tmp_path / "cache" / "weights", store)
+    assert sorted(cache.orphans()) == sorted([digests["a"], digests["c"]])
+    folder, merged = cache.folders(digests["a"])
+    merged.mkdir()
+    cache.drop(digests["a"])
+    assert not folder.exists() and not merged.exists()
+    assert cache.orphans() == [digests["c"]]

@@ -53,8 +53,11 @@ def test_a_job_reports_every_phase_and_leaves_its_files(make_job: MakeJob) -> No
     assert [r["step"] for r in _of(reports, "checkpoint")] == [0, 2, 4]
     final = _of(reports, "checkpoint")[-1]
     assert final["final"] and not final["state"] and final["kind"] == "full"
-    assert final["metrics"]["proof"]["max_difference"] < 1e-3
-    assert final["metrics"]["proof"]["mean_difference_to_base"] > 1e-3
+    proof = final["proof"]
+    assert (proof["prompts"], proof["engine"]["name"]) == (8, "transformers")
+    assert proof["max_difference"] < proof["tolerance"] == 1e-3
+    assert proof["differs_from_base"] and proof["mean_difference_to_base"] > 1e-3
+    assert "proof" not in final["metrics"]
     for report in reports:
         if "path" in report:
             assert (job_dir / report["path"]).exists()

@@ -1,17 +1,20 @@
 """The serving service. Start it with `uvicorn --factory workers.serving.app:create_app`.
 
-The API is its only client. `POST /v1/chat/completions` takes OpenAI's body and two headers:
-`x-rft-model` says which weights to use (see `target`), `x-rft-token` proves who asks.
+API and workers are its clients. `POST /v1/chat/completions` and `/v1/completions` take OpenAI's
+bodies and two headers: `x-rft-model` says which weights to use (see `target`), `x-rft-token` proves
+who asks.
 """
 
 import asyncio
 import hmac
 import logging
 import shlex
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 from starlette.applications import Starlette
@@ -20,18 +23,22 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from core.errors import ConfigurationError, InvalidKey, RftError
+from core.errors import ConfigurationError, InvalidKey, RftError, StorageError
+from core.leaving import ClientLeft, unless_left
 from core.registry import Registry
 from core.settings import Settings, get_settings
 from core.store import ObjectStore
-from workers.serving import proxy
-from workers.serving.engine import EngineFailed, is_cpu_build
+from workers.serving import answers
+from workers.serving.engine import EngineFailed, engine_version, is_cpu_build
 from workers.serving.pool import EnginePool
-from workers.serving.router import ModelRouter
-from workers.serving.target import HEADER, parse_target
+from workers.serving.requests import CHAT, TEXT, chat_body, text_body
+from workers.serving.router import ModelRouter, Served
+from workers.serving.target import HEADER, Target, parse_target
 from workers.serving.weights import WeightCache
 
-#: Seconds between two looks for idle servers.
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks for idle servers and deleted models.
 _SWEEP_S = 15.0
 
 
@@ -40,14 +47,25 @@ def create_app(settings: Settings | None = None, *, store: ObjectStore | None = 
 
     Raises:
         ConfigurationError: no token is set, or the list of base models cannot be read.
+        SystemExit: the same, for a program that takes its settings from the environment: whoever
+            started it reads one sentence.
     """
-    settings = settings or get_settings()
+    if settings is not None:
+        return _build(settings, store)
+    try:
+        return _build(get_settings(), store)
+    except ConfigurationError as error:
+        sys.exit(error.message)
+
+
+def _build(settings: Settings, store: ObjectStore | None) -> Starlette:
     if settings.serving_token is None:
         raise ConfigurationError("Set RFT_SERVING_TOKEN to a secret that API and serving share.")
     logging.basicConfig(level=logging.INFO)
     app = Starlette(
         routes=[
-            Route("/v1/chat/completions", chat, methods=["POST"]),
+            Route(CHAT, generate, methods=["POST"]),
+            Route(TEXT, generate, methods=["POST"]),
             Route("/health", health),
         ],
         exception_handlers={RftError: _answer_error, httpx.TransportError: _answer_crash},
@@ -89,28 +107,63 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
 async def _sweep(pool: EnginePool, cache: WeightCache) -> None:
     while True:
         await asyncio.sleep(_SWEEP_S)
-        await pool.stop_idle()
-        cache.trim(in_use=pool.uses)
+        await sweep(pool, cache)
 
 
-async def chat(request: Request) -> Response:
-    """Answer a chat request with the weights that its header names."""
+async def sweep(pool: EnginePool, cache: WeightCache) -> None:
+    """Stop idle servers, let go of deleted models, and keep the weights within their limit."""
+    await pool.stop_idle()
+    try:
+        for digest in await asyncio.to_thread(cache.orphans):
+            if all([await pool.release(folder) for folder in cache.folders(digest)]):
+                await asyncio.to_thread(cache.drop, digest)
+    except (StorageError, httpx.TransportError) as error:
+        logger.warning("what was deleted is looked for again later: %s", error)
+    cache.trim(in_use=pool.uses)
+
+
+async def generate(request: Request) -> Response:
+    """Answer a request with the weights that its header names."""
     given = request.headers.get("x-rft-token", "")
     if not hmac.compare_digest(given.encode(), request.app.state.token.encode()):
         raise InvalidKey("The header x-rft-token is missing or wrong; set RFT_SERVING_TOKEN alike.")
     target = parse_target(request.headers.get(HEADER))
     body = await request.json()
+    try:
+        return await unless_left(request.receive, _answer(request, body, target))
+    except ClientLeft:
+        return Response()
+
+
+async def _answer(request: Request, body: dict[str, Any], target: Target) -> Response:
     router: ModelRouter = request.app.state.router
+    path, name = request.url.path, body.get("model", target.base)
+    fingerprint = target.fingerprint(engine_version())
     # Open until the last byte is sent: a server in use is not stopped.
     async with AsyncExitStack() as stack:
-        client, model = await stack.enter_async_context(router.route(target))
-        response = await proxy.send(client, body, model=model)
+        served = await stack.enter_async_context(router.route(target))
+        response = await served.client.send(_asked(served, path, body), stream=True)
         stack.push_async_callback(response.aclose)
         if response.headers.get("content-type", "").startswith("text/event-stream"):
-            events = proxy.renamed_events(response, body["model"])
+            events = answers.named_events(response, model=name, fingerprint=fingerprint)
             return EventStream(events, held=stack.pop_all())
-        answer = proxy.renamed(await response.aread(), body["model"])
-    return Response(answer, status_code=response.status_code, media_type="application/json")
+        content = await response.aread()
+    if response.is_success:
+        answer = answers.named(content, model=name, fingerprint=fingerprint)
+        if body.get("best_of"):
+            answer = answers.best(answer, body)
+        if body.get("max_tokens") == 0:
+            answer = answers.without_answer(answer)
+        return JSONResponse(answer)
+    if response.is_client_error:
+        content = answers.refusal(content, path, for_tools=bool(body.get("tools")))
+    return Response(content, status_code=response.status_code, media_type="application/json")
+
+
+def _asked(served: Served, path: str, body: dict[str, Any]) -> httpx.Request:
+    """Return the request to the model server, under its own name for the model."""
+    sent = chat_body(body, served.dialect) if path == CHAT else text_body(body)
+    return served.client.build_request("POST", path, json={**sent, "model": served.name})
 
 
 class EventStream(StreamingResponse):
@@ -138,6 +191,6 @@ async def _answer_error(_request: Request, error: Exception) -> Response:
 
 
 async def _answer_crash(request: Request, error: Exception) -> Response:
-    logging.getLogger(__name__).error("model server: %r", error)
+    logger.error("model server: %r", error)
     broken = EngineFailed("The model server ended in the middle of the answer; try again.")
     return await _answer_error(request, broken)

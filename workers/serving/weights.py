@@ -27,6 +27,10 @@ class Weights:
     path: Path
 
 
+#: Beside a folder: the object prefixes under which its content was found, one a line.
+_SOURCES = ".sources"
+
+
 class WeightCache:
     """Folders under `root`, one for each content; logs of merges lie in `logs` beside it.
 
@@ -53,8 +57,42 @@ class WeightCache:
             if not weights.path.exists():
                 manifest.fetch(self._store, prefix, weights.path)
                 logger.info("fetched %s to %s", prefix, weights.path)
+            self._note_source(digest, prefix)
             os.utime(weights.path)  # last use, for `trim`
         return weights
+
+    def orphans(self) -> list[str]:
+        """Return the digests of weights that are no longer in the store: their models are deleted.
+
+        Raises:
+            StorageError: the store does not say.
+        """
+        return [
+            path.name.removesuffix(_SOURCES)
+            for path in self._root.glob(f"*{_SOURCES}")
+            if not any(self._is_committed(prefix) for prefix in path.read_text().splitlines())
+        ]
+
+    def folders(self, digest: str) -> list[Path]:
+        """Return the folders that hold the weights, as they are and merged."""
+        return [self._root / digest, self._root / _merged_name(digest)]
+
+    def drop(self, digest: str) -> None:
+        """Delete the weights, as they are and merged."""
+        with self._locks.setdefault(digest, threading.Lock()):
+            for folder in self.folders(digest):
+                shutil.rmtree(folder, ignore_errors=True)
+            (self._root / f"{digest}{_SOURCES}").unlink(missing_ok=True)
+        logger.info("dropped %s, whose model is deleted", digest)
+
+    def _note_source(self, digest: str, prefix: str) -> None:
+        path = self._root / f"{digest}{_SOURCES}"
+        known = path.read_text().splitlines() if path.exists() else []
+        if prefix not in known:
+            path.write_text("\n".join([*known, prefix]) + "\n")
+
+    def _is_committed(self, prefix: str) -> bool:
+        return self._store.exists(f"{prefix.rstrip('/')}/{manifest.NAME}")
 
     def merged(self, adapter: Weights, base: Path) -> Weights:
         """Return the base model with the adapter folded in, merging when first asked for.
@@ -62,7 +100,7 @@ class WeightCache:
         Raises:
             EngineFailed: the merge fails.
         """
-        name = f"{adapter.digest}-merged"
+        name = _merged_name(adapter.digest)
         weights = Weights(name, self._root / name)
         with self._locks.setdefault(name, threading.Lock()):
             if not weights.path.exists():
@@ -88,3 +126,7 @@ class WeightCache:
             if total > self._limit_bytes and not in_use(folder):
                 shutil.rmtree(folder)
                 logger.info("dropped %s", folder)
+
+
+def _merged_name(digest: str) -> str:
+    return f"{digest}-merged"

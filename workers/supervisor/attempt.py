@@ -20,6 +20,7 @@ from core.process.environment import clean_environment
 from graders.client import start_grader_process
 from graders.errors import GraderProcessError
 from workers.context import Context
+from workers.evals.of_job import JobRuns
 from workers.supervisor import jobdir, names
 from workers.supervisor.checkpoints import CheckpointStore, forget_states
 from workers.supervisor.dry_run import with_judge_prices
@@ -167,7 +168,8 @@ class Attempt:
             lambda path: trainer.send({"type": "checkpoint_stored", "path": path}),
         )
         store = self._context.store
-        return Recorder(self._writer, store, checkpoints, uploads, self._directory)
+        runs = JobRuns(self._context, self._job, self._writer, self._directory)
+        return Recorder(self._writer, store, checkpoints, uploads, runs, self._directory)
 
     def _follow(
         self, trainer: TrainerProcess, recorder: Recorder, uploads: Uploads

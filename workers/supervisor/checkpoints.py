@@ -47,7 +47,7 @@ class CheckpointStore:
         )
         if report.state:
             manifest.commit(self._context.store, f"{root}/state", folder / "state")
-        manifest.commit(self._context.store, names.model_prefix(root), folder / "model")
+        model = manifest.commit(self._context.store, names.model_prefix(root), folder / "model")
         self._writer.checkpoint(
             report.step,
             self._name(report),
@@ -57,6 +57,8 @@ class CheckpointStore:
             is_final=report.final,
             has_state=report.state,
             phase=report.phase,
+            bytes=sum(entry.bytes for entry in model.files),
+            proof=report.proof,
         )
         self._writer.event(
             f"Checkpoint created at step {report.step}", step=report.step, phase=report.phase

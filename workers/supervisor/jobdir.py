@@ -4,12 +4,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
-
 from core import manifest
 from core.errors import ManifestMismatch, ManifestMissing, NotFound, ObjectMissing
 from core.fenced import FencedWriter
 from core.models import Checkpoint, File, Job
+from core.permissions import usable_by
 from graders.masking import masked
 from trainer.spec import DataSpec, Hyperparameters, ModelSpec, TrainSpec, WarmStartSpec
 from workers.context import Context
@@ -153,15 +152,10 @@ def _gone(file_id: str, param: str) -> DataGone:
 
 def _fetch_init(context: Context, job: Job, directory: Path) -> None:
     with context.sessions() as session:
-        start = session.scalar(
-            select(Checkpoint).where(
-                Checkpoint.name == job.init_from,
-                Checkpoint.project_id == job.project_id,
-                Checkpoint.deleted_at.is_(None),
-            )
-        )
+        start = usable_by(session, job.project_id, job.init_from or "")
     gone = DataGone(
-        f"The model {job.init_from} was deleted; create a new job from another model.",
+        f"The model {job.init_from} was deleted, or its project no longer lets this one use it;"
+        " create a new job from another model.",
         code="model_not_found",
         param="model",
     )

@@ -61,7 +61,10 @@ class Evaluation(_Report):
 
 
 class CheckpointWritten(_Report):
-    """A folder with ``model/`` and, when ``state`` is true, ``state/``."""
+    """A folder with ``model/`` and, when ``state`` is true, ``state/``.
+
+    ``proof`` holds the numbers of loading the model in a fresh engine, where that was done.
+    """
 
     type: Literal["checkpoint"]
     phase: str
@@ -72,6 +75,7 @@ class CheckpointWritten(_Report):
     state: bool
     metrics: dict[str, Any]
     trained_tokens: int
+    proof: dict[str, Any] | None = None
 
 
 class ResultFile(_Report):

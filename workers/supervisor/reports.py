@@ -4,8 +4,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from core import samples
 from core.fenced import FencedWriter
 from core.store import ObjectStore
+from workers.evals.of_job import JobRuns
 from workers.supervisor import names
 from workers.supervisor.checkpoints import CheckpointStore
 from workers.supervisor.eta import FinishEstimate
@@ -58,9 +60,10 @@ class Recorder:
         store: ObjectStore,
         checkpoints: CheckpointStore,
         uploads: Uploads,
+        runs: JobRuns,
         directory: Path,
     ) -> None:
-        self._writer, self._store = writer, store
+        self._writer, self._store, self._runs = writer, store, runs
         self._checkpoints, self._uploads = checkpoints, uploads
         self._directory = directory
         self._phase, self._step, self._total_steps = "loading", 0, 0
@@ -156,22 +159,52 @@ class Recorder:
 
         def upload() -> None:
             self._store.put_file(key, path)
-            self._writer.rollout(report.step, report.split, key, report.count)
+            self._writer.rollout(
+                report.step,
+                report.split,
+                key,
+                report.count,
+                bytes=path.stat().st_size,
+                rows=self._sample_rows(report, path),
+            )
+            if report.split == "valid":
+                self._runs.rollouts(report.step, path)
             path.unlink()
 
         self._uploads.submit(upload)
+
+    def _sample_rows(self, report: Rollouts, path: Path) -> list[dict[str, Any]] | None:
+        """What is searched of the samples; None, and a warning, where the file cannot be read."""
+        try:
+            return [
+                *samples.rows_of(
+                    samples.read_file(path),
+                    job_id=self._writer.job_id,
+                    step=report.step,
+                    split=report.split,
+                )
+            ]
+        except samples.Unreadable as error:
+            self._writer.event(
+                f"The samples of step {report.step} ({report.split}) cannot be searched: {error}.",
+                level="warn",
+                phase="rl",
+                step=report.step,
+            )
+            return None
 
     def _evaluation(self, report: Evaluation) -> None:
         path, phase = self._path(report.path), f"{report.stage}_evaluation"
         key = names.report_key(
             self._writer.job_id, stage=report.stage, step=report.step, fence=self._writer.fence
         )
-        # The rows stand in the stored report; a database row for each would only repeat it.
+        # The rows stand in the stored report and in the run; the event would only repeat them.
         summary = {k: v for k, v in report.summary.items() if k != "held_out_rows"}
         data = {**summary, "stage": report.stage, "report": key}
 
         def upload() -> None:
             self._store.put_file(key, path)
+            self._runs.evaluation(report.stage, report.step, path)
             self._writer.metrics(phase, report.step, data)
             self._writer.event(evaluation_message(report), data=data, phase=phase, step=report.step)
 

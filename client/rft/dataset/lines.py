@@ -9,12 +9,13 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
-#: Longest line, in bytes.
-MAX_LINE_BYTES = 8 * 1024 * 1024
+#: Longest line, in bytes; an image of `images.MAX_IMAGE_BYTES` fits as a data URL.
+MAX_LINE_BYTES = 16 * 1024 * 1024
 
 BOM = b"\xef\xbb\xbf"
 
-_CHUNK_BYTES = 256 * 1024
+#: What is read, and split, at a time.
+CHUNK_BYTES = 256 * 1024
 
 
 class Readable(Protocol):
@@ -46,32 +47,63 @@ def opened(source: Source) -> AbstractContextManager[Readable]:
     return nullcontext(source)
 
 
+def chunks(stream: Readable) -> Iterator[bytes]:
+    """Read a stream to its end."""
+    while chunk := stream.read(CHUNK_BYTES):
+        yield chunk
+
+
 def physical_lines(stream: Readable) -> Iterator[Line]:
     """Split a stream into lines, holding at most one line and one chunk."""
-    number, offset, length = 1, 0, 0
-    kept = bytearray()
-    while chunk := stream.read(_CHUNK_BYTES):
-        *ended, last = chunk.split(b"\n")
-        for piece in ended:
-            length += len(piece)
-            _keep(kept, piece, length)
-            yield _line(number, offset, length, kept)
-            number, offset, length = number + 1, offset + length + 1, 0
-            kept.clear()
-        length += len(last)
-        _keep(kept, last, length)
-    if length:
-        yield _line(number, offset, length, kept)
+    splitter = Splitter()
+    number, offset = 0, 0
+    for chunk in chunks(stream):
+        for length, data in splitter.feed(chunk):
+            number += 1
+            yield Line(number, offset, length, data)
+            offset += length + 1
+    for length, data in splitter.close():
+        yield Line(number + 1, offset, length, data)
 
 
-def _keep(kept: bytearray, piece: bytes, length: int) -> None:
-    if length <= MAX_LINE_BYTES:
-        kept += piece
-    else:
-        kept.clear()
+class Splitter:
+    """Cuts chunks into lines: each as its length in bytes and, unless it is too long, its data.
 
+    The carriage return of a line end is not part of the data, but counts in the length.
+    """
 
-def _line(number: int, offset: int, length: int, kept: bytearray) -> Line:
-    if length > MAX_LINE_BYTES:
-        return Line(number, offset, length, None)
-    return Line(number, offset, length, bytes(kept).removesuffix(b"\r"))
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []
+        self._length = 0
+
+    def feed(self, chunk: bytes) -> Iterator[tuple[int, bytes | None]]:
+        """Take the next bytes; yields the lines that they end."""
+        for start in range(0, len(chunk), CHUNK_BYTES):
+            part = chunk[start : start + CHUNK_BYTES] if len(chunk) > CHUNK_BYTES else chunk
+            first, *others = part.split(b"\n")
+            self._add(first)
+            if not others:
+                continue
+            yield self._ended()
+            last = others.pop()
+            for line in others:
+                yield len(line), line[:-1] if line.endswith(b"\r") else line
+            self._add(last)
+
+    def close(self) -> Iterator[tuple[int, bytes | None]]:
+        """Yield the last line when no line end follows it."""
+        if self._length:
+            yield self._ended()
+
+    def _add(self, piece: bytes) -> None:
+        self._length += len(piece)
+        if self._length > MAX_LINE_BYTES:
+            self._begun.clear()
+        elif piece:
+            self._begun.append(piece)
+
+    def _ended(self) -> tuple[int, bytes | None]:
+        length, data = self._length, b"".join(self._begun)
+        self._length = 0
+        self._begun.clear()
+        return length, None if length > MAX_LINE_BYTES else data.removesuffix(b"\r")

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from rft.dataset.rules import RULES
 
 #: Errors, and warnings, that a report lists one by one; all of them are counted.
 MAX_LISTED = 100
+
+#: Changes whenever a file may get another verdict than before.
+VERSION = "2"
 
 
 class Finding(NamedTuple):
@@ -43,12 +46,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class Report:
-    """The verdict on a file.
+    """The verdict on a file, read as rows of `kind` by this `version` of the validator.
 
     `rows` counts the lines that are not blank, `valid_rows` those without an error. `needs` maps
     what a model must be able to do ("image", "tools") to the first line that asks for it.
     """
 
+    kind: str
     rows: int
     valid_rows: int
     errors: tuple[Problem, ...]
@@ -56,16 +60,24 @@ class Report:
     error_counts: Mapping[str, int]
     warning_counts: Mapping[str, int]
     needs: Mapping[str, int]
+    version: str = VERSION
 
     @property
     def ok(self) -> bool:
         """Whether the file can be used: no errors."""
         return not self.error_counts
 
+    @property
+    def is_jsonl(self) -> bool:
+        """Whether every line is a JSON object, whatever the objects hold."""
+        return not any(RULES[rule].about in ("file", "line") for rule in self.error_counts)
+
     def to_dict(self) -> dict[str, Any]:
         """The report as plain JSON."""
         return {
             "ok": self.ok,
+            "kind": self.kind,
+            "version": self.version,
             "rows": self.rows,
             "valid_rows": self.valid_rows,
             "errors": [asdict(problem) for problem in self.errors],
@@ -75,6 +87,14 @@ class Report:
             "needs": dict(self.needs),
         }
 
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> "Report":
+        """Read what `to_dict` wrote."""
+        fields = {name: plain[name] for name in cls.__dataclass_fields__}
+        for name in ("errors", "warnings"):
+            fields[name] = tuple(Problem(**problem) for problem in plain[name])
+        return cls(**fields)
+
 
 class Collector:
     """Gathers findings in bounded memory."""
@@ -82,40 +102,42 @@ class Collector:
     def __init__(self) -> None:
         self._errors: list[Problem] = []
         self._warnings: dict[tuple[str, str], Problem] = {}
+        self._repeated: Counter[tuple[str, str]] = Counter()
         self._error_counts: Counter[str] = Counter()
         self._warning_counts: Counter[str] = Counter()
 
-    def add(self, finding: Finding, *, line: int, offset: int) -> bool:
+    def add(self, finding: Finding, *, line: int, offset: int, count: int = 1) -> bool:
         """Record a finding of the line at this byte offset; returns whether it is an error."""
-        rule = RULES[finding.rule]
-        problem = Problem(
-            finding.rule, line, offset + finding.offset, finding.path, finding.message, rule.mend
-        )
-        if rule.severity == "warning":
-            self._warn(problem)
-            return False
-        self._error_counts[finding.rule] += 1
-        if len(self._errors) < MAX_LISTED:
-            self._errors.append(problem)
-        return True
+        rule = finding.rule
+        if RULES[rule].severity == "error":
+            self._error_counts[rule] += count
+            if len(self._errors) < MAX_LISTED:
+                self._errors.append(_problem(finding, line, offset))
+            return True
+        self._warning_counts[rule] += count
+        key = (rule, finding.path)
+        if key in self._warnings:
+            self._repeated[key] += count
+        elif len(self._warnings) < MAX_LISTED:
+            self._warnings[key] = _problem(finding, line, offset)
+            self._repeated[key] = count
+        return False
 
-    def report(self, *, rows: int, valid_rows: int, needs: Mapping[str, int]) -> Report:
+    def report(self, kind: str, *, rows: int, valid_rows: int, needs: Mapping[str, int]) -> Report:
         """Close the books."""
+        warnings = self._warnings.items()
         return Report(
+            kind=kind,
             rows=rows,
             valid_rows=valid_rows,
             errors=tuple(self._errors),
-            warnings=tuple(self._warnings.values()),
+            warnings=tuple(replace(w, count=self._repeated[key]) for key, w in warnings),
             error_counts=dict(self._error_counts),
             warning_counts=dict(self._warning_counts),
             needs=dict(needs),
         )
 
-    def _warn(self, problem: Problem) -> None:
-        self._warning_counts[problem.rule] += 1
-        key = (problem.rule, problem.path)
-        known = self._warnings.get(key)
-        if known is not None:
-            self._warnings[key] = Problem(**{**asdict(known), "count": known.count + 1})
-        elif len(self._warnings) < MAX_LISTED:
-            self._warnings[key] = problem
+
+def _problem(finding: Finding, line: int, offset: int) -> Problem:
+    rule, path, message, into = finding
+    return Problem(rule, line, offset + into, path, message, RULES[rule].mend)

@@ -1,30 +1,50 @@
 """Reading the rows of a dataset that has been validated."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+from rft.dataset import quickjson
 from rft.dataset.lines import BOM, Line, Source, opened, physical_lines
-from rft.dataset.strictjson import parse
+from rft.dataset.strictjson import MAX_VALUES, crowded, parse
 
 
 class DatasetError(ValueError):
     """A line is no row; the message names the line and the reason."""
 
 
+class PlacedRow(NamedTuple):
+    """A row with its place: line from 1, byte offset from 0."""
+
+    line: int
+    offset: int
+    row: dict[str, Any]
+
+
 def iter_rows(source: Source) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file, one at a time; raises `DatasetError` at the first bad line."""
+    for placed in iter_placed_rows(source):
+        yield placed.row
+
+
+def iter_placed_rows(source: Source) -> Iterator[PlacedRow]:
+    """Yield the rows of a file with their places; raises `DatasetError` at the first bad line."""
     with opened(source) as stream:
         for line in physical_lines(stream):
             data = line.data
             if line.number == 1 and data is not None:
                 data = data.removeprefix(BOM)
             if data is None or data.strip():
-                yield _row(line, data)
+                yield PlacedRow(line.number, line.offset, _row(line, data))
 
 
 def _row(line: Line, data: bytes | None) -> dict[str, Any]:
     if data is None:
         raise DatasetError(f"Line {line.number} is too long ({line.length:,} bytes).")
+    if crowded(data):
+        raise DatasetError(f"Line {line.number} has more than {MAX_VALUES:,} values.")
+    quick = quickjson.parse(data)
+    if quick is not None:
+        return quick
     try:
         row, findings = parse(data.decode())
     except UnicodeDecodeError as error:

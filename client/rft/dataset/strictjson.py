@@ -8,6 +8,7 @@ there may be something to find, turns the marks into findings with JSON pointers
 import json
 import math
 import re
+import sys
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -16,6 +17,14 @@ from rft.dataset.report import Finding
 #: Deepest nesting of arrays and objects.
 MAX_DEPTH = 64
 
+#: Most values in one line, counted as commas and opening brackets, those in texts included: what
+#: is parsed takes many times the memory of its text.
+MAX_VALUES = 1_000_000
+
+#: Largest whole number, so that every reader can take it for a double.
+MAX_INTEGER = int(sys.float_info.max)
+
+_MOST_DIGITS = len(str(MAX_INTEGER))
 _TROUBLE_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -35,8 +44,16 @@ def pointer(parent: str, key: str | int) -> str:
 
 def shown(text: str, limit: int = 60) -> str:
     """A text fit for a message: encodable and short."""
-    encodable = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return encodable if len(encodable) <= limit else f"{encodable[: limit - 1]}…"
+    encodable = text[:limit].encode("utf-8", "backslashreplace").decode("utf-8")
+    fits = len(text) <= limit and len(encodable) <= limit
+    return encodable if fits else f"{encodable[: limit - 1]}…"
+
+
+def crowded(data: bytes) -> bool:
+    """Whether a line has more values than `MAX_VALUES`."""
+    if len(data) <= MAX_VALUES:
+        return False
+    return data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_VALUES
 
 
 def parse(text: str) -> tuple[Any, list[Finding]]:
@@ -83,10 +100,13 @@ class _Hooks:
         return value if math.isfinite(value) else self._constant(text)
 
     def _int(self, text: str) -> int | _Bad:
-        if len(text) <= 309:
-            return int(text)
+        digits = len(text) - text.startswith("-")
+        if digits <= _MOST_DIGITS:
+            value = int(text)
+            if digits < _MOST_DIGITS or abs(value) <= MAX_INTEGER:
+                return value
         self.marked = True
-        return _Bad("number_too_large", f"The number {shown(text, 20)} has {len(text)} digits.")
+        return _Bad("number_too_large", f"The number {shown(text, 20)} has {digits} digits.")
 
     def _constant(self, text: str) -> _Bad:
         self.marked = True

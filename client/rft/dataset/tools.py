@@ -3,30 +3,90 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
+from rft.dataset.quickjson import count_strings
 from rft.dataset.report import Finding
 from rft.dataset.strictjson import shown
 
 _FUNCTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-def check_tools(tools: Any) -> Iterator[Finding]:
-    """Check the `tools` of a row."""
+def check_tools(tools: Any, path: str) -> Iterator[Finding]:
+    """Check the `tools` at `path`."""
     if not isinstance(tools, list):
-        yield Finding("invalid_tools", "/tools", "The tools must be a list.")
+        yield Finding("invalid_tools", path, "The tools must be a list.")
         return
+    seen: set[str] = set()
     for index, tool in enumerate(tools):
-        path = f"/tools/{index}"
-        function = tool.get("function") if isinstance(tool, dict) else None
-        if not isinstance(function, dict) or tool.get("type") != "function":
-            yield Finding("invalid_tools", path, "A tool needs type 'function' and a function.")
-        elif not _is_name(function.get("name")):
-            message = "A function needs a name of up to 64 letters, digits, _ or -."
-            yield Finding("invalid_tools", f"{path}/function/name", message)
-        elif not isinstance(function.get("parameters", {}), dict):
-            message = "The parameters must be a JSON Schema object."
-            yield Finding("invalid_tools", f"{path}/function/parameters", message)
+        yield from _check_tool(tool, f"{path}/{index}", seen)
+
+
+def _check_tool(tool: Any, path: str, seen: set[str]) -> Iterator[Finding]:
+    function = tool.get("function") if isinstance(tool, dict) else None
+    if not isinstance(function, dict) or tool.get("type") != "function":
+        yield Finding("invalid_tools", path, "A tool needs type 'function' and a function.")
+        return
+    name = function.get("name")
+    if not _is_name(name):
+        message = "A function needs a name of up to 64 letters, digits, _ or -."
+        yield Finding("invalid_tools", f"{path}/function/name", message)
+    elif name in seen:
+        message = f"Two functions are called '{name}'."
+        yield Finding("invalid_tools", f"{path}/function/name", message)
+    else:
+        seen.add(name)
+    parameters = function.get("parameters")
+    schema_type = parameters.get("type", "object") if isinstance(parameters, dict) else None
+    if parameters is not None and schema_type != "object":
+        message = "The parameters must be a JSON Schema of type object."
+        yield Finding("invalid_tools", f"{path}/function/parameters", message)
+    if not isinstance(function.get("description"), str | None):
+        message = "The description is not a text."
+        yield Finding("invalid_tools", f"{path}/function/description", message)
+
+
+class KnownTools:
+    """Remembers what was found about the last tools: rows of a file mostly share them."""
+
+    def __init__(self) -> None:
+        self._tools: Any = None
+        self._path = ""
+        self._findings: list[Finding] = []
+        self._names: set[str] = set()
+        self._strings: int | None = None
+
+    def look(self, tools: Any, path: str) -> tuple[list[Finding], set[str]]:
+        """The findings about these tools, and the names that they declare."""
+        self._see(tools, path)
+        return self._findings, self._names
+
+    def right(self, tools: Any, path: str) -> bool:
+        """Whether there is no finding about these tools."""
+        self._see(tools, path)
+        return not self._findings
+
+    def declares(self, tools: Any, path: str, name: str) -> bool:
+        """Whether these tools are right and declare a function of this name."""
+        self._see(tools, path)
+        return not self._findings and name in self._names
+
+    def strings(self, tools: Any, path: str) -> int:
+        """The strings in these tools; raises like `quickjson.count_strings`."""
+        self._see(tools, path)
+        if self._strings is None:
+            # They stand in a row, which is a level of its own.
+            self._strings = count_strings([tools], 1)
+        return self._strings
+
+    def _see(self, tools: Any, path: str) -> None:
+        if tools is self._tools and path == self._path:
+            return
+        if tools != self._tools or path != self._path:
+            self._findings = [] if tools is None else list(check_tools(tools, path))
+            self._names = declared_names(tools)
+            self._strings = None
+        self._tools, self._path = tools, path
 
 
 def declared_names(tools: Any) -> set[str]:
@@ -44,6 +104,9 @@ class ToolCalls:
     def __init__(self, declared: set[str]) -> None:
         self._declared = declared
         self._ids: set[str] = set()
+        # The calls of the last message that called, as long as no result answers them.
+        self._open: dict[str, str] = {}
+        self._unanswered: list[Finding] = []
 
     def check_calls(self, calls: Any, path: str) -> Iterator[Finding]:
         """Check the `tool_calls` of an assistant message."""
@@ -51,6 +114,7 @@ class ToolCalls:
             message = "tool_calls must be a list with at least one call."
             yield Finding("invalid_tool_calls", path, message)
             return
+        self._give_up()
         for index, call in enumerate(calls):
             yield from self._check_call(call, f"{path}/{index}")
 
@@ -60,10 +124,15 @@ class ToolCalls:
             message = "A tool call needs type 'function' and a function."
             yield Finding("invalid_tool_calls", path, message)
             return
-        if not isinstance(call.get("id"), str) or not call["id"]:
+        call_id = call.get("id")
+        if not isinstance(call_id, str) or not call_id:
             yield Finding("invalid_tool_calls", f"{path}/id", "A tool call needs an id.")
+        elif call_id in self._open:
+            message = f"Two calls of the message have the id '{shown(call_id)}'."
+            yield Finding("invalid_tool_calls", f"{path}/id", message)
         else:
-            self._ids.add(call["id"])
+            self._ids.add(call_id)
+            self._open[call_id] = path
         name = function.get("name")
         if not _is_name(name):
             yield Finding("invalid_tool_calls", f"{path}/function/name", "A call needs a name.")
@@ -83,9 +152,23 @@ class ToolCalls:
         elif answered not in self._ids:
             text = f"No earlier message calls a tool with the id '{shown(answered)}'."
             yield Finding("unknown_tool_call_id", f"{path}/tool_call_id", text)
+        else:
+            self._open.pop(answered, None)
+
+    def check_unanswered(self, *, called_last: bool) -> Iterator[Finding]:
+        """Report the calls without a result; the last message's own may stay open."""
+        if not called_last:
+            self._give_up()
+        yield from self._unanswered
+
+    def _give_up(self) -> None:
+        for call_id, path in self._open.items():
+            message = f"No tool message answers the call '{shown(call_id)}'."
+            self._unanswered.append(Finding("unanswered_tool_call", path, message))
+        self._open.clear()
 
 
-def _is_name(value: Any) -> bool:
+def _is_name(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and _FUNCTION_NAME.fullmatch(value) is not None
 
 

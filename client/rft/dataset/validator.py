@@ -3,93 +3,210 @@
 Nothing outside the file is read: an image's address is never fetched.
 """
 
-from typing import Any, get_args
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+from typing import Any, Literal, get_args
 
-from rft.dataset.conversation import Kind, check_row, needs_of
-from rft.dataset.lines import BOM, MAX_LINE_BYTES, Line, Source, opened, physical_lines
+from rft.dataset import quickjson
+from rft.dataset.checks import RowCheck
+from rft.dataset.conversation import check_row, needs_of
+from rft.dataset.duplicates import Seen
+from rft.dataset.fingerprint import fingerprint
+from rft.dataset.formats import bad_line, json_hint, other_format
+from rft.dataset.lines import BOM, MAX_LINE_BYTES, Source, Splitter, chunks, opened
+from rft.dataset.messages import Kind
+from rft.dataset.plain import plain
+from rft.dataset.preference import check_preference
 from rft.dataset.report import Collector, Finding, Report
-from rft.dataset.strictjson import parse
+from rft.dataset.strictjson import MAX_VALUES, crowded, parse
+from rft.dataset.tools import KnownTools
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-#: What files of other kinds start with.
-_OTHER_FORMATS = {
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
-    b"\x1f\x8b": "a gzip archive",
-    b"PK\x03\x04": "a ZIP archive",
-}
+#: What a file's kind is also called.
+ALIASES: dict[str, Kind] = {"dpo": "preference", "sft": "supervised", "rft": "reinforcement"}
+
+#: Bytes at the start of a file that tell its format.
+_HEAD_BYTES = 8
 
 
-def validate(source: Source, kind: Kind = "reinforcement") -> Report:
+def kind_named(name: str) -> Kind:
+    """The kind with this name or alias; raises `ValueError` that lists the known ones."""
+    for kind in KINDS:
+        if name == kind:
+            return kind
+    if name in ALIASES:
+        return ALIASES[name]
+    raise ValueError(f"Unknown kind {name!r}; known: {', '.join((*KINDS, *ALIASES))}.")
+
+
+def kind_of(row: dict[str, Any]) -> Kind:
+    """The kind of dataset that a row looks like."""
+    if "messages" not in row and not {"input", "preferred_output"}.isdisjoint(row):
+        return "preference"
+    messages = row.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    answered = isinstance(last, dict) and last.get("role") == "assistant"
+    return "supervised" if answered else "reinforcement"
+
+
+def validate(
+    source: Source, kind: str = "reinforcement", *, checks: Sequence[RowCheck] = ()
+) -> Report:
     """Check a dataset file.
 
-    `source` is a path or a file object that gives bytes. A reinforcement row ends with the
-    user's turn; a supervised or warm-start row ends with the assistant's. Raises only what
-    reading raises (`OSError`), and `ValueError` for an unknown kind.
+    `source` is a path or a file object that gives bytes; `kind` and `checks` are as in
+    `Validator`. Raises only what reading raises (`OSError`), and `ValueError` for an unknown kind.
     """
-    if kind not in KINDS:
-        raise ValueError(f"Unknown kind {kind!r}; known: {', '.join(KINDS)}.")
-    validation = _Validation(kind)
+    validator = Validator(kind, checks=checks)
     with opened(source) as stream:
-        for line in physical_lines(stream):
-            if not validation.take(line):
-                break
-    return validation.report()
+        for chunk in chunks(stream):
+            validator.feed(chunk)
+    return validator.close()
 
 
-class _Validation:
-    def __init__(self, kind: Kind) -> None:
-        self._kind = kind
+class Validator:
+    """Checks a file while its bytes come in.
+
+    A reinforcement row ends with the user's turn; a supervised or warm-start row ends with the
+    assistant's; a preference row has an input and two outputs. The kind `auto` is decided by the
+    first row that can be read. `checks` look at rows that are otherwise right, for what depends on
+    the job. Raises `ValueError` for an unknown kind.
+    """
+
+    def __init__(
+        self, kind: str | Literal["auto"] = "reinforcement", *, checks: Sequence[RowCheck] = ()
+    ) -> None:
+        self._kind = None if kind == "auto" else kind_named(kind)
+        self._checks = tuple(checks)
+        self._lines = Splitter()
+        self._head: bytes | None = b""
         self._found = Collector()
-        self._rows = 0
-        self._valid_rows = 0
+        self._seen = Seen()
+        self._tools = KnownTools()
         self._needs: dict[str, int] = {}
-        self._bad_encoding = False
+        self._number, self._offset = 0, 0
+        self._rows, self._valid_rows = 0, 0
+        self._bad_encoding = self._stopped = self._closed = False
 
-    def take(self, line: Line) -> bool:
-        """Check one line; returns whether going on makes sense."""
-        if line.number == 1 and line.data is not None:
-            other = _other_format(line.data)
-            if other:
-                message = f"The file looks like {other}, not like UTF-8 text."
-                self._add(Finding("not_utf8", "", message), line)
-                self._bad_encoding = True
-                return False
-            line = self._without_bom(line, line.data)
-        if line.data is not None and not line.data.strip():
-            self._add(Finding("blank_lines", "", "The line is blank."), line)
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes of the file; they may end anywhere."""
+        if self._closed:
+            raise ValueError("The validator is closed; make another one for another file.")
+        if self._head is not None:
+            self._head += chunk
+            if len(self._head) < _HEAD_BYTES:
+                return
+            chunk = self._start()
+        if not self._stopped:
+            for length, data in self._lines.feed(chunk):
+                self._take(length, data)
+
+    def close(self) -> Report:
+        """End the file and return the verdict."""
+        if not self._closed:
+            self._close()
+        return self._found.report(
+            self._kind or "reinforcement",
+            rows=self._rows,
+            valid_rows=self._valid_rows,
+            needs=self._needs,
+        )
+
+    def _close(self) -> None:
+        if self._head is not None:
+            head = self._start()
+            for length, data in () if self._stopped else self._lines.feed(head):
+                self._take(length, data)
+        self._closed = True
+        for length, data in self._lines.close():
+            self._take(length, data)
+        if not self._rows and not self._stopped:
+            self._found.add(Finding("empty_file", "", "The file has no rows."), line=1, offset=0)
+        self._report_repeats()
+
+    def _start(self) -> bytes:
+        """Look at the first bytes of the file; returns those that belong to its lines."""
+        head, self._head = self._head or b"", None
+        other = other_format(head)
+        if other:
+            self._stopped = True
+            self._found.add(other, line=1, offset=0)
+            return b""
+        if not head.startswith(BOM):
+            return head
+        message = "The file starts with a byte order mark."
+        self._found.add(Finding("bom_stripped", "", message), line=1, offset=0)
+        self._offset = len(BOM)
+        return head[len(BOM) :]
+
+    def _take(self, length: int, data: bytes | None) -> None:
+        """Check one line."""
+        self._number += 1
+        if data is not None and (not data or data.isspace()):
+            self._add(Finding("blank_lines", "", "The line is blank."))
+        else:
+            self._rows += 1
+            if data is None or not self._take_quickly(data):
+                self._valid_rows += self._check_closely(length, data)
+        self._offset += length + 1
+
+    def _take_quickly(self, data: bytes) -> bool:
+        """Check a line whose JSON is surely right; returns whether it is."""
+        row = None if len(data) > MAX_VALUES else quickjson.decode(data)
+        if row is None:
+            return False
+        kind = self._kind or kind_of(row)
+        try:
+            known = plain(row, kind, self._tools)
+            strings = quickjson.count_strings(row) if known is None else known.strings
+        except (quickjson.Doubt, RecursionError):
+            return False
+        if not quickjson.certain(data, strings):
+            return False
+        self._kind = kind
+        if known is None:
+            self._valid_rows += self._check_row(row, kind)
             return True
-        self._rows += 1
-        if self._check(line):
-            self._valid_rows += 1
+        if known.tools:
+            self._needs.setdefault("tools", self._number)
+        self._seen.add(hash(known.talk), self._number, self._offset)
+        self._valid_rows += self._checks == () or self._check_further(row)
         return True
 
-    def _without_bom(self, line: Line, data: bytes) -> Line:
-        if not data.startswith(BOM):
-            return line
-        message = "The file starts with a byte order mark."
-        self._add(Finding("bom_stripped", "", message), line)
-        return line._replace(data=data[len(BOM) :], offset=len(BOM))
-
-    def report(self) -> Report:
-        if not self._rows and not self._bad_encoding:
-            self._found.add(Finding("empty_file", "", "The file has no rows."), line=1, offset=0)
-        return self._found.report(rows=self._rows, valid_rows=self._valid_rows, needs=self._needs)
-
-    def _check(self, line: Line) -> bool:
-        """Check a line that is not blank; returns whether its row is valid."""
-        if line.data is None:
-            message = f"The line has {line.length:,} bytes; {MAX_LINE_BYTES:,} are allowed."
-            self._add(Finding("max_line_bytes", "", message), line)
+    def _check_row(self, row: dict[str, Any], kind: Kind, earlier: Sequence[Finding] = ()) -> bool:
+        """Check a row against the rules; returns whether it has no error."""
+        rules = check_preference if kind == "preference" else partial(check_row, kind=kind)
+        for need in needs_of(row):
+            self._needs.setdefault(need, self._number)
+        valid = True
+        for finding in chain(earlier, rules(row, known=self._tools)):
+            valid = not self._add(finding) and valid
+        if not valid:
             return False
-        row, findings = self._parse(line.data)
+        said = fingerprint(row)
+        if said is not None:
+            self._seen.add(said, self._number, self._offset)
+        return self._check_further(row)
+
+    def _check_further(self, row: dict[str, Any]) -> bool:
+        errors = [self._add(finding) for check in self._checks for finding in check(row)]
+        return not any(errors)
+
+    def _check_closely(self, length: int, data: bytes | None) -> bool:
+        """Check a line that the quick parser gave up; returns whether its row is valid."""
+        if data is None:
+            message = f"The line has {length:,} bytes; {MAX_LINE_BYTES:,} are allowed."
+            self._add(Finding("max_line_bytes", "", message))
+            return False
+        row, findings = self._parse(data)
         if row is not None:
-            findings += check_row(row, self._kind)
-            for need in needs_of(row):
-                self._needs.setdefault(need, line.number)
-        errors = [self._add(finding, line) for finding in findings]
-        return row is not None and not any(errors)
+            self._kind = self._kind or kind_of(row)
+            return self._check_row(row, self._kind, findings)
+        for finding in findings:
+            self._add(finding)
+        return False
 
     def _parse(self, data: bytes) -> tuple[dict[str, Any] | None, list[Finding]]:
         """Parse a row; None when it cannot be checked any further."""
@@ -100,13 +217,16 @@ class _Validation:
             text = data.decode()
         except UnicodeDecodeError as error:
             return None, self._not_utf8(data, error.start)
+        if crowded(data):
+            message = f"The line has more than {MAX_VALUES:,} values."
+            return None, [Finding("too_many_values", "", message)]
         row, findings = parse(text)
-        if findings:
-            return None, findings
+        if any(finding.rule == "invalid_json" for finding in findings):
+            return None, [bad_line(finding, data) for finding in findings]
         if not isinstance(row, dict):
-            message = "The line holds JSON, but no object."
-            return None, [Finding("not_an_object", "", message)]
-        return row, []
+            return None, findings or [Finding("not_an_object", "", json_hint(row))]
+        deep = any(finding.rule == "too_deep" for finding in findings)
+        return None if deep else row, findings
 
     def _not_utf8(self, data: bytes, start: int) -> list[Finding]:
         """Report the first bad byte of the file only: one wrong encoding is one mistake."""
@@ -116,13 +236,18 @@ class _Validation:
         message = f"The byte 0x{data[start]:02x} at {start} bytes into the line is not UTF-8."
         return [Finding("not_utf8", "", message, start)]
 
-    def _add(self, finding: Finding, line: Line) -> bool:
-        return self._found.add(finding, line=line.number, offset=line.offset)
+    def _report_repeats(self) -> None:
+        count, first = self._seen.repeats()
+        if first is None:
+            return
+        message = f"The row says the same as line {first.earlier}"
+        more = "." if count == 1 else f", and {count - 1} more rows repeat an earlier one."
+        if self._seen.share < 1:
+            more += (
+                f" (Looked for among {self._seen.share:.1%} of the rows: the file is very long.)"
+            )
+        finding = Finding("duplicate_row", "/messages", message + more)
+        self._found.add(finding, line=first.line, offset=first.offset, count=count)
 
-
-def _other_format(data: bytes) -> str | None:
-    for start, name in _OTHER_FORMATS.items():
-        if data.startswith(start):
-            return name
-    # UTF-16 without a mark: every other byte of ASCII text is zero.
-    return "UTF-16" if 0 in data[:2] else None
+    def _add(self, finding: Finding) -> bool:
+        return self._found.add(finding, line=self._number, offset=self._offset)

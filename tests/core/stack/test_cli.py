@@ -41,7 +41,9 @@ def test_an_unknown_scope_makes_no_key(
     monkeypatch.setenv("RFT_DATABASE_URL", sqlite_url)
     result = command("keys", "create", "--scope", "nonsense")
     assert (result.code, result.out) == (1, "")
-    assert result.err == ("The scope 'nonsense' is not one of all, read, write, inference, keys.\n")
+    assert result.err == (
+        "The scope 'nonsense' is not one of all, read, write, inference, keys, admin.\n"
+    )
     assert command("keys", "list").out == ""
 
 

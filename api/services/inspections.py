@@ -1,0 +1,137 @@
+"""Inspections of uploads: what an answer waits for, and what is settled after it."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+
+from rft.dataset import Report
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session, sessionmaker
+from starlette.concurrency import run_in_threadpool
+
+from core.errors import RftError
+from core.inspection import Inspection, inspect_bytes
+from core.inspection.inspection import SMALL_BYTES
+from core.inspection.settle import settle
+from core.models import File
+from core.store import ObjectStore
+
+logger = logging.getLogger(__name__)
+
+#: Files that are inspected at the same time; further ones are read from the store when it is
+#: their turn.
+PLACES = 8
+#: The answer to an upload waits for the report on a file up to this size, in bytes.
+AWAITED_BYTES = 64 * 1024 * 1024
+#: Longest such wait, in seconds.
+WAIT_S = 60.0
+#: How long the answer to a larger one waits, as a share of the time that its bytes took.
+PATIENCE = 0.1
+
+
+class Inspections:
+    """What inspects the uploads of this process."""
+
+    def __init__(self, sessions: sessionmaker[Session], store: ObjectStore) -> None:
+        self.store = store
+        self._sessions = sessions
+        self.threads = ThreadPoolExecutor(PLACES, thread_name_prefix="inspection")
+        self._open: set[Inspection] = set()
+
+    def start(self) -> Inspection:
+        """Start one."""
+        inspection = Inspection(self.threads)
+        self._open.add(inspection)
+        inspection.report.add_done_callback(lambda _: self._open.discard(inspection))
+        return inspection
+
+    @property
+    def waiting(self) -> int:
+        """How many inspections have not ended."""
+        return len(self._open)
+
+    def settle_later(self, inspection: Inspection, file: File) -> None:
+        """Write down the report on a recorded file once there is one."""
+        inspection.report.add_done_callback(partial(self._settle, file.id, file.sha256))
+
+    def close(self) -> None:
+        """End every inspection; a worker later sees to the files that still wait for theirs."""
+        for inspection in list(self._open):
+            inspection.abandon()
+        self.threads.shutdown(wait=False)
+
+    def _settle(self, file_id: str, sha256: str, report: "Future[Report]") -> None:
+        if report.cancelled():
+            return
+        try:
+            with self._sessions.begin() as session:
+                settle(session, file_id, sha256, report.result())
+        except (RftError, SQLAlchemyError, OSError) as error:
+            logger.warning("%s waits for a worker to inspect it: %s", file_id, error)
+
+
+class Watch:
+    """The inspection of one upload, if it needs one: what happens to the parts of its file.
+
+    `skip` before the first part, when the file's purpose asks for none; `feed` with each part;
+    then `report`, `settle` once the file is recorded, and `close` in any case.
+    """
+
+    def __init__(self, inspections: Inspections) -> None:
+        self._inspections = inspections
+        self._started = time.monotonic()
+        self._skipped = False
+        self._only: bytes | None = None
+        self.running: Inspection | None = None
+
+    def skip(self) -> None:
+        """Inspect nothing."""
+        self._skipped = True
+
+    def feed(self, part: bytes) -> None:
+        """Take the next part; a file of a single small one needs no process."""
+        if self._skipped:
+            return
+        if self.running is None:
+            if len(part) <= SMALL_BYTES:
+                self._only = part
+                return
+            self.running = self._inspections.start()
+        self.running.feed(part)
+
+    async def report(self, key: str, size: int) -> Report | None:
+        """Return the report on the stored file, or None while it is still inspected."""
+        if self.running is None:
+            return await run_in_threadpool(inspect_bytes, self._only or b"")
+
+        def rest(offset: int) -> Iterator[bytes]:
+            return self._inspections.store.iter(key, start=offset)
+
+        self.running.end(rest)
+        patience = PATIENCE * (time.monotonic() - self._started)
+        if size <= AWAITED_BYTES or self.running.hopeless:
+            patience = WAIT_S
+        waiting = asyncio.wrap_future(self.running.report)
+        await asyncio.wait([waiting], timeout=patience)
+        if not waiting.done():
+            return None
+        try:
+            return waiting.result()
+        except (RftError, OSError) as error:
+            # The bytes are good; what they hold, a worker will find out.
+            logger.warning("The inspection of %s failed: %s", key, error)
+            return None
+
+    def settle(self, file: File) -> None:
+        """Have the report on a recorded file written down, if it waits for one."""
+        if self.running is not None and file.status == "uploaded":
+            self._inspections.settle_later(self.running, file)
+            self.running = None
+
+    def close(self) -> None:
+        """End the inspection, unless a recorded file waits for its report."""
+        if self.running is not None:
+            self.running.abandon()

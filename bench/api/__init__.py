@@ -1,0 +1,1 @@
+"""How fast the API is. Every figure stands beside its floor, measured in the same run."""

@@ -1,0 +1,35 @@
+"""The sentence that refuses a file which is no JSON Lines."""
+
+from rft.dataset import RULES, Problem, Report
+
+#: The most lines that one refusal lists; the others are counted.
+MAX_LISTED = 20
+
+
+def refusal_of(report: Report) -> str | None:
+    """Say why the file is no JSON Lines, every bad line at once; None when it is.
+
+    Whether rows also hold what training needs depends on the job, and refuses no file.
+    """
+    if report.is_jsonl:
+        return None
+    bad = sum(count for rule, count in report.error_counts.items() if _is_of_lines(rule))
+    listed = [problem for problem in report.errors if _is_of_lines(problem.rule)][:MAX_LISTED]
+    sentences = [_sentence(problem) for problem in listed]
+    if more := bad - len(sentences):
+        sentences.append(f"{more} {'more ' if sentences else ''}lines are bad.")
+    return (
+        "Expected file to have JSONL format, where every line is a JSON dictionary."
+        f" {' '.join(sentences)}"
+    )
+
+
+def _is_of_lines(rule: str) -> bool:
+    return RULES[rule].about in ("file", "line")
+
+
+def _sentence(problem: Problem) -> str:
+    if problem.rule == "empty_file":
+        return problem.message
+    reason = problem.message[:1].lower() + problem.message[1:]
+    return f"Line {problem.line} is not a dictionary: {reason}"

@@ -1,0 +1,133 @@
+"""What uploads leave behind goes: parts that nobody needs, unfinished objects, unread files."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import select
+
+from core import file_reports
+from core.clock import now
+from core.db import make_engine, session_factory
+from core.keys import create_project
+from core.models import File, Project, Upload, UploadPart
+from core.registry import Registry
+from core.settings import Settings
+from tests.fakes.memory_store import MemoryStore
+from workers import upload_leftovers
+from workers.cleaning import clean_once
+from workers.context import Context
+from workers.inspecting import OVERDUE_S
+from workers.upload_leftovers import GRACE_S
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def context(settings: Settings, store: MemoryStore) -> Iterator[Context]:
+    engine = make_engine(settings.database_url)
+    sessions = session_factory(engine)
+    with sessions.begin() as session:
+        create_project(session, "tests")
+    yield Context(settings, sessions, store, Registry([], source=settings.models_file))
+    engine.dispose()
+
+
+def upload(context: Context, name: str, status: str = "pending", *, ended_s: int = 0) -> None:
+    """An upload with a part, whose hour ended `ended_s` ago."""
+    key = f"uploads/{name}/part"
+    context.store.put_bytes(key, b"x")
+    with context.sessions.begin() as session:
+        session.add(
+            Upload(
+                id=name,
+                project_id=session.scalar(select(Project.id)),
+                filename=name,
+                purpose="batch",
+                mime_type="",
+                bytes=1,
+                status=status,
+                expires_at=now() - ended_s,
+            )
+        )
+        session.flush()
+        session.add(UploadPart(upload_id=name, bytes=1, sha256="", object_key=key))
+
+
+def test_parts_of_uploads_that_ended_go_and_others_stay(
+    context: Context, store: MemoryStore
+) -> None:
+    upload(context, "pending", ended_s=-60)
+    upload(context, "just", ended_s=60)
+    upload(context, "expired", ended_s=GRACE_S + 60)
+    upload(context, "cancelled", "cancelled", ended_s=-60)
+    upload(context, "completed", "completed", ended_s=-60)
+    clean_once(context)
+    assert set(store.objects) == {"uploads/pending/part", "uploads/just/part"}
+    with context.sessions() as session:
+        assert set(session.scalars(select(UploadPart.upload_id))) == {"pending", "just"}
+        assert session.get_one(Upload, "expired").status == "expired"
+        assert session.get_one(Upload, "just").status == "pending"
+
+
+def test_rows_of_parts_go_only_after_their_bytes(
+    context: Context, store: MemoryStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    upload(context, "cancelled", "cancelled")
+    store.down = True
+    with caplog.at_level(logging.WARNING):
+        clean_once(context)
+    assert "parts of cancelled stay" in caplog.text
+    store.down = False
+    clean_once(context)
+    assert not store.objects
+
+
+def test_objects_that_were_begun_and_forgotten_are_given_up(
+    context: Context, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.begin("files/a")
+    store.begin("uploads/a/b")
+    theirs = store.begin("jobs/a")
+    clean_once(context)
+    assert len(store.begun) == 3
+    monkeypatch.setattr(upload_leftovers, "STALE_S", -60)
+    clean_once(context)
+    assert set(store.begun) == {theirs}
+
+
+def test_a_file_whose_inspection_was_lost_is_inspected(
+    context: Context, store: MemoryStore
+) -> None:
+    rows = b'{"messages": [{"role": "user", "content": "1+1?"}]}\n'
+    contents = {"good": (rows, OVERDUE_S + 60), "bad": (b"[]\n", OVERDUE_S), "new": (b"[]\n", 0)}
+    with context.sessions.begin() as session:
+        for name, (content, age_s) in contents.items():
+            sha256 = store.put_bytes(f"files/{name}", content)
+            session.add(
+                File(
+                    id=name,
+                    project_id=session.scalar(select(Project.id)),
+                    filename=name,
+                    purpose="fine-tune",
+                    bytes=len(content),
+                    sha256=sha256,
+                    object_key=f"files/{name}",
+                    status="uploaded",
+                    created_at=now() - age_s,
+                )
+            )
+    store.down = True
+    clean_once(context)
+    store.down = False
+    for _ in contents:
+        clean_once(context)
+    with context.sessions() as session:
+        good, bad, new = (session.get_one(File, name) for name in contents)
+        kept = file_reports.find(session, good.sha256, "reinforcement")
+    assert (good.status, bad.status, new.status) == ("processed", "error", "uploaded")
+    assert kept is not None and kept.ok
+    assert bad.status_details is not None and "Line 1 is not" in bad.status_details

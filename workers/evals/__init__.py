@@ -1,0 +1,1 @@
+"""Runs of evals: sampling, grading, and what came of it."""

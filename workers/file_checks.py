@@ -1,0 +1,126 @@
+"""What must hold for the files of a job: each by itself, against the model, and side by side."""
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rft.dataset import Kind, OverlapReport, Report, find_overlap, iter_placed_rows, validate
+
+from core import file_reports
+from core.errors import ConfigurationError
+from core.models import File
+from core.registry import BaseModel
+from workers.context import Context
+from workers.prompt_lengths import too_long
+from workers.refused import Refused
+
+#: Warnings of one file that become events; the rest is counted.
+WARNINGS_SHOWN = 5
+#: Pairs of lines that a warning of overlap names.
+PAIRS_SHOWN = 3
+
+
+def report_on(context: Context, file_id: str, path: Path, kind: Kind) -> Report:
+    """The report on a file that lies at ``path``; it is read only when no report is kept."""
+    with context.sessions() as session:
+        sha256 = session.get_one(File, file_id).sha256
+        kept = file_reports.find(session, sha256, kind)
+    if kept is not None:
+        return kept
+    report = validate(path, kind)
+    with context.sessions.begin() as session:
+        file_reports.keep(session, sha256, kind, report)
+    return report
+
+
+def check_report(report: Report, param: str, file_id: str, base: BaseModel) -> None:
+    """Raise Refused when the file has errors, or needs what the model cannot do."""
+    if not report.ok:
+        raise refusal(report, param, file_id)
+    if (line := report.needs.get("image")) is not None:
+        raise Refused(
+            f"The {name_of(param)} {file_id} has an image in line {line}, but model {base.id} "
+            "reads text only; leave out the rows with images.",
+            code="unsupported_image_input",
+            param=param,
+        )
+
+
+def check_lengths(
+    base: BaseModel,
+    files: Iterable[tuple[str, str, Path]],
+    *,
+    room: int,
+    reference_field: str | None,
+) -> list[str]:
+    """Raise Refused when rows do not fit into the model's context; returns warnings.
+
+    Args:
+        files: of each, what the job calls it, its id and where it lies.
+        room: tokens that a completion may need.
+        reference_field: what a warm start learns after the prompts of the training file.
+    """
+    for param, file_id, path in files:
+        kind = "warm_start" if param == "warm_start_file" else "reinforcement"
+        limits = [(base.context_tokens if kind == "warm_start" else base.context_tokens - room, "")]
+        if param == "training_file" and reference_field:
+            limits.append((base.context_tokens, reference_field))
+        for limit, target in limits:
+            try:
+                found = too_long(base, path, limit, kind=kind, target=target or None)
+            except (ConfigurationError, subprocess.TimeoutExpired) as error:
+                return [f"The length of prompts was not checked: {error}"]
+            if found is not None:
+                raise refusal(found, param, file_id)
+    return []
+
+
+def refusal(report: Report, param: str, file_id: str) -> Refused:
+    """What refuses a job whose file has this report; the event carries the report."""
+    count = sum(report.error_counts.values())
+    more = "" if count == 1 else f" ({count - 1} more problems are listed in the event.)"
+    return Refused(
+        f"The {name_of(param)} {file_id} cannot be used: {report.errors[0]}{more}",
+        code=f"invalid_{param}",
+        param=param,
+        data=report.to_dict(),
+    )
+
+
+def warnings_of(report: Report, param: str) -> list[str]:
+    """A sentence for each of the first warnings, and the number of the others."""
+    name = name_of(param).capitalize()
+    shown = [f"{name}: {warning}" for warning in report.warnings[:WARNINGS_SHOWN]]
+    rest = sum(report.warning_counts.values()) - sum(
+        warning.count for warning in report.warnings[:WARNINGS_SHOWN]
+    )
+    return [*shown, f"{name}: {rest} more warnings"] if rest else shown
+
+
+def compare(training: Path, validation: Path) -> tuple[dict[str, Any], list[str]]:
+    """The report on what stands in both files, and warnings about it."""
+    found = find_overlap(iter_placed_rows(validation), iter_placed_rows(training))
+    warnings = []
+    if found.exact:
+        warnings.append(
+            f"Validation file: {found.exact} rows also stand in the training file"
+            f"{_examples(found, exact=True)}; what is measured on them says nothing about new input"
+        )
+    if found.near:
+        warnings.append(
+            f"Validation file: {found.near} rows are nearly the same as rows of the training file"
+            f"{_examples(found, exact=False)}; look whether they ask for something new"
+        )
+    return found.to_dict(), warnings
+
+
+def _examples(found: OverlapReport, *, exact: bool) -> str:
+    pairs = [pair for pair in found.pairs if (pair.similarity == 1) == exact][:PAIRS_SHOWN]
+    said = [f"line {pair.validation_line} as line {pair.training_line}" for pair in pairs]
+    return f" ({', '.join(said)})" if said else ""
+
+
+def name_of(param: str) -> str:
+    """What messages call a file that a job names in this parameter."""
+    return param.replace("_", " ")

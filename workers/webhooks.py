@@ -1,0 +1,127 @@
+"""The courier: takes webhooks from the outbox to their endpoints, from a thread of its own.
+
+A task of the light worker only pokes it, so that endpoints which hang never keep a worker from
+validating files.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from core.deliveries import Claimed, claim_due, fan_out, record
+from core.webhooks import Outcome, send
+from graders.http import Outbound, Policy
+from workers.context import Context
+
+logger = logging.getLogger(__name__)
+
+#: Messages under way at the same time, and seconds between two looks for more while some are.
+MAX_UNDER_WAY = 32
+LOOK_S = 0.5
+#: Seconds after which the courier looks although nobody poked it: no poke comes without a broker.
+IDLE_LOOK_S = 2.0
+
+
+class Courier:
+    """Delivers what is due, from its first poke on; one per worker process."""
+
+    def __init__(self, context: Callable[[], Context]) -> None:
+        self._context = context
+        self._poked = threading.Event()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def poke(self) -> None:
+        """Have it look for something to deliver; returns at once."""
+        self._poked.set()
+        with self._starting:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._main, name="courier", daemon=True)
+                self._thread.start()
+
+    def _main(self) -> None:
+        while True:
+            self._poked.wait(IDLE_LOOK_S)
+            self._poked.clear()
+            try:
+                deliver_due(self._context(), look_again=self._poked)
+            except SQLAlchemyError as error:
+                # Nothing is lost: the next look finds it.
+                logger.warning("Webhooks wait for the database: %s", type(error).__name__)
+
+
+def deliver_due(context: Context, *, look_again: threading.Event | None = None) -> int:
+    """Send what is due until nothing is, and return how many attempts were made.
+
+    No transaction is open while a message is under way. `look_again` asks for another look before
+    the end.
+    """
+    return asyncio.run(_Round(context, look_again or threading.Event()).run())
+
+
+class _Round:
+    """One round: claim, send side by side, record."""
+
+    def __init__(self, context: Context, look_again: threading.Event) -> None:
+        self._sessions = context.sessions
+        self._outbound = Outbound(Policy(context.judges.config.http.allow_hosts))
+        self._look_again = look_again
+        self._under_way: dict[asyncio.Task[None], Claimed] = {}
+
+    async def run(self) -> int:
+        attempts = 0
+        try:
+            while True:
+                self._look_again.clear()
+                claimed = await asyncio.to_thread(self._claim)
+                attempts += len(claimed)
+                for each in claimed:
+                    self._under_way[asyncio.create_task(self._deliver(each))] = each
+                if self._under_way:
+                    await self._some_end()
+                elif not self._look_again.is_set():
+                    return attempts
+        finally:
+            for task in self._under_way:
+                task.cancel()
+            await self._outbound.close()
+
+    async def _some_end(self) -> None:
+        done, _ = await asyncio.wait(
+            self._under_way, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in done:
+            del self._under_way[task]
+            task.result()
+
+    def _claim(self) -> list[Claimed]:
+        room = MAX_UNDER_WAY - len(self._under_way)
+        if room == 0:
+            return []
+        with self._sessions.begin() as session:
+            while fan_out(session):
+                pass
+        held = [claimed.endpoint_id for claimed in self._under_way.values()]
+        with self._sessions.begin() as session:
+            return claim_due(session, held=held, limit=room)
+
+    async def _deliver(self, claimed: Claimed) -> None:
+        outcome = await send(
+            self._outbound,
+            claimed.url,
+            claimed.event,
+            message_id=claimed.message_id,
+            stored_secrets=claimed.secrets,
+        )
+        if outcome.error is not None:
+            logger.info("Webhook delivery %s, try %d: %s", claimed.id, claimed.attempt, outcome)
+        await asyncio.to_thread(self._record, claimed, outcome)
+
+    def _record(self, claimed: Claimed, outcome: Outcome) -> None:
+        with self._sessions.begin() as session:
+            turned_off = record(session, claimed, outcome)
+        if turned_off is not None:
+            logger.warning("Webhook endpoint %s is turned off: %s", claimed.endpoint_id, turned_off)
