@@ -15,7 +15,7 @@ MODEL_TESTS := tests/e2e tests/serving/test_vllm.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup ready packages project dashboard demo up test test-fast lint lock clean
-.PHONY: bench-graders
+.PHONY: bench-graders bench-api
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -52,7 +52,7 @@ dashboard/node_modules/.package-lock.json: dashboard/package-lock.json
 	@echo "Building the dashboard"
 	@cd dashboard && npm ci --no-audit --no-fund --loglevel=error
 
-dashboard/dist/index.html: dashboard/node_modules/.package-lock.json dashboard/index.html \
+dashboard/dist/index.html: dashboard/node_modules/.package-lock.json dashboard/*.html \
 		$(shell find dashboard/src dashboard/public dashboard/*.ts dashboard/*.json -type f 2>/dev/null)
 	@cd dashboard && npm run --silent build
 	@touch $@
@@ -73,6 +73,9 @@ test-fast: setup  ## the tests that start no servers and train nothing
 
 bench-graders: setup  ## how fast graders are, each figure beside its floor
 	$(BIN)/python -m bench.graders
+
+bench-api: setup  ## how fast the API is, each figure beside its floor
+	$(BIN)/python -m bench.api
 
 lint: setup  ## style, types, import rules
 	$(BIN)/ruff check .

@@ -30,6 +30,7 @@ _BY_METHOD = {"POST": "created", "PUT": "updated", "PATCH": "updated", "DELETE":
 _SPECIAL = {
     ("POST", "/v1/evals/{eval_id}/runs/{run_id}"): "eval.run.cancelled",
     ("POST", "/v1/organization/projects/{project_id}/limits"): "rate_limit.updated",
+    ("POST", "/v1/organization/retention"): "retention.updated",
 }
 
 

@@ -103,7 +103,7 @@ def _known(request: Request, error: Exception) -> JSONResponse:
     if error.status == 500:
         # A wrong setting or the like: its sentence is for the operator, not for the caller.
         logger.error("%s %s: %s", request.method, request.url.path, error)
-        return _unexpected(request, error)
+        return bug(request.state.request_id)
     headers = dict(error.headers)
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
@@ -183,15 +183,13 @@ def _disconnected(_: Request, __: Exception) -> JSONResponse:
     return envelope(400, "The client closed the connection before the body was complete.")
 
 
-def _unexpected(request: Request, _: Exception) -> JSONResponse:
-    """Answer for a bug: the server logs the traceback, the client gets the id to report."""
-    request_id = request.state.request_id
+def bug(request_id: str) -> JSONResponse:
+    """Build the answer for a bug: the client gets the id to report, and nothing else."""
     message = (
         "The server had an error while processing your request;"
         f" report the request id {request_id} to the operator."
     )
-    # This handler runs outside the middleware that adds the id to every other response.
-    return envelope(500, message, code="internal_error", headers={"x-request-id": request_id})
+    return envelope(500, message, code="internal_error")
 
 
 def install(app: FastAPI) -> None:
@@ -205,4 +203,3 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _parameter)
     app.add_exception_handler(ClientDisconnect, _disconnected)
-    app.add_exception_handler(Exception, _unexpected)

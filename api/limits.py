@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 #: Seconds to wait for Redis, and seconds to do without it once it has failed.
 TIMEOUT_S, PAUSE_S = 0.25, 5.0
 MINUTE_US = 60_000_000
+_PREFIX = "rft:requests:"
 
 #: Of each bucket the time at which it will be full again is stored, in microseconds. Arguments are
 #: pairs of interval (between two requests) and size; the answer is how long the caller must wait,
@@ -97,11 +98,12 @@ class RequestLimiter:
         if answer is None:
             return
         wait_us, *full = answer
-        rates = [Rate(limit, us) for (_, limit), us in zip(buckets.items(), full, strict=True)]
-        tightest = min(rates, key=lambda rate: rate.remaining)
+        counted = zip(buckets.items(), full, strict=True)
+        rates = {name: Rate(limit, us) for (name, limit), us in counted}
+        name, tightest = min(rates.items(), key=lambda item: item[1].remaining)
         headers.update(tightest.headers())
         if wait_us:
-            raise _refusal(principal, tightest.limit, wait_us)
+            raise _refusal(name, tightest.limit, wait_us)
 
     def close(self) -> None:
         """Close the connections."""
@@ -137,8 +139,8 @@ def _buckets(principal: Principal) -> dict[str, int]:
     """Return the name and size of each limit that the request counts for."""
     limits = principal.limits
     sizes = {
-        f"rft:requests:{principal.project_id}": limits.requests_per_minute,
-        f"rft:requests:{principal.key_id}": limits.requests_per_minute_per_key,
+        f"{_PREFIX}project {principal.project_id}": limits.requests_per_minute,
+        f"{_PREFIX}key {principal.key_id}": limits.requests_per_minute_per_key,
     }
     if 0 in sizes.values():
         raise QuotaExceeded(
@@ -149,9 +151,9 @@ def _buckets(principal: Principal) -> dict[str, int]:
     return {name: size for name, size in sizes.items() if size is not None}
 
 
-def _refusal(principal: Principal, limit: int, wait_us: int) -> RateLimited:
+def _refusal(bucket: str, limit: int, wait_us: int) -> RateLimited:
     return RateLimited(
-        f"Rate limit reached for requests of project {principal.project_id}: {limit} per minute."
+        f"Rate limit reached for requests of {bucket.removeprefix(_PREFIX)}: {limit} per minute."
         f" Please try again in {duration(wait_us)}.",
         retry_after_s=wait_us / 1_000_000,
     )

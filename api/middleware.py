@@ -8,7 +8,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.errors import PayloadTooLarge, envelope
+from api.errors import PayloadTooLarge, bug, envelope
 from core.ids import new_id
 
 #: The API version that OpenAI's own servers report.
@@ -44,7 +44,7 @@ CONTENT_SECURITY_POLICY = (
 
 
 class ResponseHeaders:
-    """Give every request an id and every response OpenAI's headers."""
+    """Give every request an id and every response OpenAI's headers, that of a bug too."""
 
     def __init__(self, app: ASGIApp, *, organization_id: str) -> None:
         self.app = app
@@ -60,11 +60,14 @@ class ResponseHeaders:
             await self.app(scope, receive, send)
             return
         started = perf_counter()
+        begun = False
         state = scope.setdefault("state", {})
         state["request_id"] = new_id("req_")
 
         async def send_with_headers(message: Message) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
+                begun = True
                 # Every answer passes here, so the pairs are put down as they travel.
                 milliseconds = round((perf_counter() - started) * 1000)
                 message["headers"] = [
@@ -81,7 +84,13 @@ class ResponseHeaders:
                     MutableHeaders(scope=message).setdefault("retry-after", RETRY_AFTER_S)
             await send(message)
 
-        await self.app(scope, receive, send_with_headers)
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Exception:
+            # A bug: the client gets an answer with these headers, the server's log the traceback.
+            if not begun:
+                await bug(state["request_id"])(scope, receive, send_with_headers)
+            raise
 
 
 class BodyLimit:

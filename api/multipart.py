@@ -1,8 +1,10 @@
 """A multipart form as events, while its body arrives: nothing is kept but small fields."""
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 MAX_PARTS = 32
 #: The longest field that is no file, in bytes.
 MAX_FIELD_BYTES = 8 * 1024
+
+_EXTENDED = re.compile(rb"""[;\s]filename\*\s*=\s*"?[\w-]+'[^';]*'([^;\s"]+)""", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -140,9 +144,12 @@ class _Reader:
         if b"name" not in options:
             raise _malformed("a part of it has no name")
         self._name = _text(options[b"name"])
-        self._is_file = b"filename" in options
-        if self._is_file:
-            self._events.append(FileStart(self._name, _text(options[b"filename"])))
+        filename = _extended_filename(self._disposition)
+        if filename is None and b"filename" in options:
+            filename = _text(options[b"filename"])
+        self._is_file = filename is not None
+        if filename is not None:
+            self._events.append(FileStart(self._name, filename))
 
     def _part_data(self, data: bytes, start: int, end: int) -> None:
         if self._is_file:
@@ -172,6 +179,12 @@ class _Reader:
 
     def _ends(self) -> None:
         self.ended = True
+
+
+def _extended_filename(disposition: bytes) -> str | None:
+    """Return the name in the form `filename*=utf-8''%C3%A4`, for clients that send umlauts so."""
+    match = _EXTENDED.search(disposition)
+    return None if match is None else _text(unquote_to_bytes(match[1]))
 
 
 def _text(name: bytes) -> str:

@@ -135,6 +135,8 @@ class _Seen:
 
     def do_orm_execute(self, state: ORMExecuteState) -> None:
         writes = state.is_update or state.is_delete or state.is_insert
+        if state.execution_options.get("lock_only"):
+            return
         if writes and state.bind_mapper is not None and state.bind_mapper.class_ in SHOWN:
             self.by_statement = True
 

@@ -55,7 +55,7 @@ def chat_fields(data_source: Mapping[str, Any], *, param: str) -> dict[str, Any]
         ]
     form = given.get("response_format")
     if data_source["type"] == "responses":
-        form = _format((given.get("text") or {}).get("format"), f"{param}.sampling_params.text")
+        form = _text_format(given.get("text") or {}, f"{param}.sampling_params.text")
     if form is not None and form.get("type") != "text":
         fields["response_format"] = form
     return fields
@@ -76,17 +76,24 @@ def _tool(tool: Mapping[str, Any], param: str) -> dict[str, Any]:
     )
 
 
-def _format(form: Mapping[str, Any] | None, param: str) -> dict[str, Any] | None:
-    """Return the text format of the Responses API as a `response_format`."""
-    if form is None:
-        return None
-    if form.get("type") in ("text", "json_object"):
-        return {"type": form["type"]}
-    if form.get("type") == "json_schema":
-        inner = {name: value for name, value in form.items() if name != "type"}
-        return {"type": "json_schema", "json_schema": inner}
+def _text_format(text: Mapping[str, Any], param: str) -> dict[str, Any] | None:
+    """Return the `text` of the Responses API as a `response_format`."""
+    if unknown := sorted(text.keys() - {"format"}):
+        raise InvalidRequest(
+            f"Unknown parameter: '{param}.{unknown[0]}'; only 'format' has an effect here.",
+            param=f"{param}.{unknown[0]}",
+            code="unknown_parameter",
+        )
+    form = text.get("format")
+    match form:
+        case None:
+            return None
+        case {"type": "text" | "json_object" as kind}:
+            return {"type": kind}
+        case {"type": "json_schema", **inner}:
+            return {"type": "json_schema", "json_schema": inner}
     raise InvalidRequest(
-        f"Unknown format {form.get('type')!r}; use text, json_object or json_schema.",
+        f"Invalid value for '{param}.format': its type must be text, json_object or json_schema.",
         param=f"{param}.format.type",
         code="invalid_value",
     )

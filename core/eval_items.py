@@ -4,12 +4,15 @@ An entry is `{"item": {…}, "sample": {…}}`, where `sample` is a completion t
 line of a file without `item`, as in a training file, is the item itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.evals import grader_of
 from graders import jsontext
+from graders.paths import Absent, Path
 from graders.schemas import BudgetSpent, Schema
+from graders.spec import parse_grader, variables
 
 #: Most characters of a schema error that are told: it quotes the value.
 _SHOWN = 300
@@ -62,6 +65,31 @@ class ItemSchema:
             path, message = found
             shown = message if len(message) <= _SHOWN else f"{message[:_SHOWN]}…"
             raise BadEntry(f"It does not fit the item_schema at {path}: {shown}.")
+
+
+class Needed:
+    """The fields of items that criteria read; one that no item has is a mistake in either."""
+
+    def __init__(self, criteria: Iterable[Mapping[str, Any]]) -> None:
+        specs = [parse_grader(grader_of(each)) for each in criteria]
+        paths = {path for spec in specs for path in variables(spec) if path.namespace == "item"}
+        self._lacking: dict[Path, Path | None] = dict.fromkeys(sorted(paths, key=str))
+
+    def see(self, item: dict[str, Any]) -> None:
+        """Take note of what an item has."""
+        for path in list(self._lacking):
+            try:
+                path.find(item)
+            except Absent as absent:
+                self._lacking[path] = absent.suggestion
+            else:
+                del self._lacking[path]
+
+    def check(self) -> None:
+        """Raise `BadEntry` when no item seen has a field that a criterion reads."""
+        for path, suggestion in self._lacking.items():
+            hint = f"did you mean {suggestion}?" if suggestion else "add it to the items."
+            raise BadEntry(f"A criterion reads {path}, which no item has; {hint}")
 
 
 def sample_of(sample: Mapping[str, Any] | None) -> dict[str, Any]:

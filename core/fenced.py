@@ -255,6 +255,9 @@ class FencedWriter:
                     data={"rewound_to": {"phase": phase, "step": step}},
                 )
             job_evals.forget_runs(session, self.job_id, _beyond(EvalRun, phase, step))
+            if later := _later(phase):
+                series.forget(session, self.job_id, *later)
+            series.forget(session, self.job_id, *_beside(phase), beyond=step)
             for kept in (Rollout, Sample):
                 session.execute(
                     delete(kept).where(kept.job_id == self.job_id, kept.step > last_rollout)

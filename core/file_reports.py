@@ -34,10 +34,12 @@ def keep(session: Session, sha256: str, kind: str, report: Report | Mapping[str,
 def find(session: Session, sha256: str, kind: str) -> Report | None:
     """Return this validator's report on bytes with this hash, read as rows of `kind`.
 
-    For `auto`, it is the one that was made last.
+    `auto` is the kind that the rows look like.
     """
     query = select(FileReport).where(FileReport.sha256 == sha256, FileReport.version == VERSION)
-    if kind != "auto":
-        query = query.where(FileReport.kind == kind_named(kind))
-    kept = session.scalar(query.order_by(FileReport.created_at.desc(), FileReport.kind).limit(1))
-    return None if kept is None else Report.from_dict(kept.report)
+    kept = {row.kind: row.report for row in session.scalars(query)}
+    if kind == "auto":
+        kind = next((report["looks_like"] for report in kept.values()), kind)
+    else:
+        kind = kind_named(kind)
+    return Report.from_dict(kept[kind]) if kind in kept else None

@@ -18,6 +18,8 @@ from core.states import TERMINAL
 
 #: The value that lifts a limit of the server for one project.
 UNLIMITED = "unlimited"
+#: Marks a statement that changes nothing, for those who watch for changes.
+LOCK_ONLY: Mapping[str, Any] = {"synchronize_session": False, "lock_only": True}
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def check_new_job(session: Session, project_id: str, limits: Limits) -> None:
     """
     if limits.live_jobs is None and limits.gpu_seconds is None:
         return
-    _lock(session, project_id)
+    lock_project(session, project_id)
     if limits.live_jobs is not None and live_jobs(session, project_id) >= limits.live_jobs:
         raise QuotaExceeded(
             f"The project may have {limits.live_jobs} unfinished jobs and dry runs, and has them;"
@@ -137,7 +139,7 @@ def check_stored_bytes(session: Session, project_id: str, limits: Limits, adding
     """
     if limits.stored_bytes is None:
         return
-    _lock(session, project_id)
+    lock_project(session, project_id)
     refuse_bytes(stored_bytes(session, project_id), limits.stored_bytes, adding)
 
 
@@ -150,8 +152,9 @@ def refuse_bytes(used: int, limit: int, adding: int) -> None:
         )
 
 
-def _lock(session: Session, project_id: str) -> None:
+def lock_project(session: Session, project_id: str) -> None:
+    """Keep other transactions from this point in this project until the caller's ends."""
     # A write takes the lock on both databases: SQLite has no SELECT … FOR UPDATE. Two requests
     # that count at the same time would else both find the last place free.
     unchanged = update(Project).where(Project.id == project_id).values(name=Project.name)
-    session.execute(unchanged, execution_options={"synchronize_session": False})
+    session.execute(unchanged, execution_options=LOCK_ONLY)

@@ -82,7 +82,8 @@ class Announcer:
         with self._something:
             self._jobs |= jobs
             self._webhooks = self._webhooks or webhooks
-            if self._thread is None and not self._closed:
+            alive = self._thread is not None and self._thread.is_alive()
+            if not alive and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="announcer", daemon=True)
                 self._thread.start()
             self._something.notify()

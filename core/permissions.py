@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Select, delete, select
+from sqlalchemy import Select, select, update
 from sqlalchemy.orm import Session
 
+from core.clock import now
 from core.errors import InvalidRequest
+from core.limits import lock_project
 from core.models import Checkpoint, CheckpointPermission, Project
 
 
@@ -18,7 +20,11 @@ def shared_with(project_id: str) -> Select[Checkpoint]:
             (CheckpointPermission.model == Checkpoint.name)
             & (CheckpointPermission.project_id == Checkpoint.project_id),
         )
-        .where(CheckpointPermission.grantee_id == project_id, Checkpoint.deleted_at.is_(None))
+        .where(
+            CheckpointPermission.grantee_id == project_id,
+            CheckpointPermission.deleted_at.is_(None),
+            Checkpoint.deleted_at.is_(None),
+        )
     )
 
 
@@ -43,12 +49,14 @@ def grant(
     """
     wanted = list(dict.fromkeys(project_ids))
     _refuse(session, checkpoint, wanted)
+    lock_project(session, checkpoint.project_id)  # two that grant the same must not both add it
     there = {
         each.grantee_id: each
         for each in session.scalars(
             select(CheckpointPermission).where(
                 CheckpointPermission.model == checkpoint.name,
                 CheckpointPermission.grantee_id.in_(wanted),
+                CheckpointPermission.deleted_at.is_(None),
             )
         )
     }
@@ -67,8 +75,11 @@ def grant(
 
 def revoke_all(session: Session, checkpoint: Checkpoint) -> None:
     """Take back every permission of a model that is being deleted."""
+    live = CheckpointPermission.deleted_at.is_(None)
     session.execute(
-        delete(CheckpointPermission).where(CheckpointPermission.model == checkpoint.name)
+        update(CheckpointPermission)
+        .where(CheckpointPermission.model == checkpoint.name, live)
+        .values(deleted_at=now())
     )
 
 

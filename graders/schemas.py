@@ -39,7 +39,12 @@ class Schema:
         """The path and the reason of what is most wrong with the value; raises like `accepts`."""
         self._budget.refill(chars)
         error = best_match(self._validator.iter_errors(value))
-        return None if error is None else (error.json_path, error.message)
+        if error is None:
+            return None
+        if error.validator == "required" and isinstance(error.instance, dict):
+            lacking = (name for name in error.validator_value if name not in error.instance)
+            return error.json_path, f"{next(lacking)!r} is required"
+        return error.json_path, error.message
 
     def accepts_property(self, name: str, value: Any) -> bool:
         """Whether a value is valid for a property of the root; goes on with the same budget."""

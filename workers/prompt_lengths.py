@@ -26,7 +26,7 @@ from core.registry import BaseModel
 TEMPLATE_TOKENS, MESSAGE_TOKENS = 256, 32
 
 #: How long counting may take, in seconds: tens of thousands of long rows.
-TIMEOUT_S = 900.0
+TIMEOUT_S = 300.0
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json")
 

@@ -15,6 +15,11 @@ from pydantic.json_schema import models_json_schema
 from api.bodies import Reads, read_by
 
 REF = "#/components/schemas/"
+_BYTES = {
+    "type": "string",
+    "format": "binary",
+    "description": "The content, as a file of the form.",
+}
 
 
 def body_of(route: APIRoute) -> Reads | None:
@@ -76,7 +81,7 @@ def request_body(reads: Reads, ref: str, schemas: dict[str, Any]) -> dict[str, A
     if reads.files:
         # Beside the model, not in an `allOf` with it: the model takes no fields but its own.
         own = schemas[ref.removeprefix(REF)]
-        files = {name: {"type": "string", "format": "binary"} for name in reads.files}
+        files = {name: dict(_BYTES) for name in reads.files}
         properties = {**files, **own.get("properties", {})}
         required = [*reads.files, *own.get("required", [])]
         schema = {"type": "object", "properties": properties, "required": required}

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from api.openapi import errors, examples, fields, graders, texts
+from api.openapi import errors, examples, fields, graders, ranges, texts
 from api.openapi.bodies import REF, body_of, body_schemas, request_body, with_refs
 
 SECURITY = "ApiKey"
@@ -41,6 +41,7 @@ def build(app: FastAPI) -> dict[str, Any]:
     document["security"] = [{SECURITY: []}]
     _add_bodies(app, document)
     graders.add(schemas)
+    ranges.add(schemas)
     _drop_titles(document["paths"], schemas)
     fields.describe(schemas)
     for route, method, operation in operations(app, document):
@@ -100,8 +101,9 @@ def _describe(route: APIRoute, method: str, operation: dict[str, Any]) -> None:
     operation["tags"] = [_tag(path)]
     operation["responses"].pop("422", None)
     unseen = copy.deepcopy(texts.UNSEEN.get(route.name, []))
-    operation["parameters"] = operation.get("parameters", []) + unseen
-    for parameter in operation["parameters"]:
+    if unseen:
+        operation.setdefault("parameters", []).extend(unseen)
+    for parameter in operation.get("parameters", []):
         words = texts.PARAMETERS.get(parameter["name"])
         if words:
             parameter.setdefault("description", words)

@@ -9,6 +9,10 @@ key change.
 Every path under `/v1` needs `Authorization: Bearer <key>`. A key belongs to one project and sees
 nothing of another. Every error has the form of `ErrorResponse`; every answer carries
 `x-request-id`. A field that nothing reads is refused by name.
+
+A request that creates something may carry `Idempotency-Key`: sent again with the same key, it is
+carried out once and answered the same. Where the operator set limits, `x-ratelimit-…` headers tell
+what is left.
 """
 
 #: Last parts of paths that have a tag of their own, wherever they stand.

@@ -1,19 +1,23 @@
 """/v1/organization/projects/{project_id}/api_keys: OpenAI's admin API, and creating keys."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 
 from api.auth import PrincipalDep
 from api.bodies import json_body
 from api.pagination import After, Limit
+from api.query_names import refuse_unknown_query
 from api.schemas.common import Deleted, ListPageWithIds
 from api.schemas.keys import CreatedProjectKey, CreateKey, ProjectKeyObject, UpdateKey
 from api.services import keys
 from api.services.projects import ProjectDep, ProjectTenantDep
 from core.errors import InvalidRequest
 
-router = APIRouter(prefix="/v1/organization/projects/{project_id}/api_keys")
+router = APIRouter(
+    prefix="/v1/organization/projects/{project_id}/api_keys",
+    dependencies=[Depends(refuse_unknown_query)],
+)
 
 
 @router.post("")
@@ -35,11 +39,16 @@ def create_project_key(
 
 @router.get("")
 def list_project_keys(
-    project: ProjectDep, tenant: ProjectTenantDep, after: After = None, limit: Limit = None
+    project: ProjectDep,
+    tenant: ProjectTenantDep,
+    after: After = None,
+    limit: Limit = None,
+    owner_project_access: Annotated[Literal["active", "inactive", "any"], Query()] = "any",
 ) -> ListPageWithIds[ProjectKeyObject]:
     """List a project's keys."""
-    page = keys.list_keys(tenant, after=after, limit=limit)
     active = project.archived_at is None
+    wanted = None if owner_project_access == "any" else owner_project_access == "active"
+    page = keys.list_keys(tenant, after=after, limit=limit, working=wanted, active_project=active)
     shown = [ProjectKeyObject.of(row, active_project=active) for row in page.rows]
     return ListPageWithIds.of(shown, has_more=page.has_more)
 

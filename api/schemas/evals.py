@@ -52,8 +52,12 @@ class DataSourceConfig(RequestBody):
         """Return the schema of an item; None where any object is one."""
         if self.type != "custom" or self.item_schema is not None:
             return self.item_schema
-        exported = (self.schema_ or {}).get("properties", {}).get("item")
+        exported = self._exported().get("item")
         return exported if isinstance(exported, dict) else None
+
+    def _exported(self) -> dict[str, Any]:
+        properties = (self.schema_ or {}).get("properties")
+        return properties if isinstance(properties, dict) else {}
 
     def kept(self) -> dict[str, Any]:
         """Return it as it is shown, and kept."""
@@ -61,9 +65,7 @@ class DataSourceConfig(RequestBody):
             properties = {"item": {"type": "object"}, "sample": SAMPLE_SCHEMA}
             schema = {"type": "object", "properties": properties, "required": ["item", "sample"]}
             return {"type": self.type, "metadata": self.metadata, "schema": schema}
-        with_sample = self.include_sample_schema or "sample" in (self.schema_ or {}).get(
-            "properties", {}
-        )
+        with_sample = self.include_sample_schema or "sample" in self._exported()
         return custom_config(self.items() or {}, with_sample=bool(with_sample))
 
 

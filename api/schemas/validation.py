@@ -22,12 +22,15 @@ class ValidationProblem(BaseModel):
 class FileValidation(BaseModel):
     """The report on a file, read as rows of `kind` by this `version` of the validator.
 
-    The first 100 errors and warnings are listed, all are counted.
+    `looks_like` is the kind that the first row is of by its looks.
+
+    The first 100 errors are listed, and the first of every other rule; all are counted.
     """
 
     object: Literal["file.validation"] = "file.validation"
     file_id: str
     kind: str
+    looks_like: str
     version: str
     ok: bool
     rows: int
@@ -44,6 +47,7 @@ class FileValidation(BaseModel):
         return cls(
             file_id=file_id,
             kind=report.kind,
+            looks_like=report.looks_like,
             version=report.version,
             ok=report.ok,
             rows=report.rows,

@@ -20,7 +20,7 @@ _PER_BUCKET = 3
 
 @dataclass
 class Downsampler:
-    """Takes points in the order of their steps, in memory bounded by `max_points`.
+    """Takes points in the order of their steps; holds `max_points` and one bucket of them.
 
     `first` and `last` are the steps between which all points lie, `count` is how many may come:
     with no more than `max_points` all of them stay. NaN and infinities count as gaps.
@@ -35,11 +35,11 @@ class Downsampler:
     low: Point | None = None
     high: Point | None = None
     _kept: list[Point] = field(default_factory=list)
-    _bucket: int = -1
     _ends: tuple[Point, Point] | None = None
-    _bucket_low: Point | None = None
-    _bucket_high: Point | None = None
-    _bucket_gap: Point | None = None
+    #: The points of the open bucket, and the step at which the next bucket begins.
+    _steps: list[int] = field(default_factory=list)
+    _values: list[float | None] = field(default_factory=list)
+    _edge: float = -math.inf
 
     def __post_init__(self) -> None:
         buckets = max(1, (self.max_points - 2) // _PER_BUCKET)
@@ -48,52 +48,56 @@ class Downsampler:
 
     def add_all(self, points: Iterable[Point]) -> None:
         """Take points."""
+        # Nothing but appending happens for each point: there may be a hundred thousand.
         for step, value in points:
-            self._add(step, None if value is None or not math.isfinite(value) else value)
+            if step >= self._edge:
+                self._close()
+                self._edge = self._edge_after(step)
+            self._steps.append(step)
+            self._values.append(value)
 
-    def _add(self, step: int, value: float | None) -> None:
-        point = (step, value)
-        self.steps += 1
-        self._ends = (self._ends[0] if self._ends else point, point)
+    def _edge_after(self, step: int) -> float:
         bucket = int((step - self.first) / self._width)
-        if self._whole:
-            self._kept.append(point)
-        elif bucket != self._bucket:
-            self._close()
-            self._bucket = bucket
-        if value is None:
-            self.gaps += 1
-            self._bucket_gap = self._bucket_gap or point
-            return
-        self._bucket_low = _lower(self._bucket_low, point)
-        self._bucket_high = _higher(self._bucket_high, point)
-        self.low, self.high = _lower(self.low, point), _higher(self.high, point)
+        edge = self.first + (bucket + 1) * self._width
+        return edge if edge > step else edge + self._width
 
     def _close(self) -> None:
-        found = {self._bucket_low, self._bucket_high, self._bucket_gap} - {None}
-        self._kept += sorted((each for each in found if each), key=lambda point: point[0])
-        self._bucket_low = self._bucket_high = self._bucket_gap = None
+        """Take over what stays of the open bucket, and empty it."""
+        if not self._steps:
+            return
+        steps = self._steps
+        values = [None if v is None or not math.isfinite(v) else v for v in self._values]
+        measured = [value for value in values if value is not None]
+        self.steps += len(steps)
+        self.gaps += len(values) - len(measured)
+        first, last = (steps[0], values[0]), (steps[-1], values[-1])
+        self._ends = (self._ends[0] if self._ends else first, last)
+        stay: set[int] = set(range(len(steps))) if self._whole else set()
+        if measured:
+            # Of equals the first one stays.
+            low, high = values.index(min(measured)), values.index(max(measured))
+            stay |= {low, high}
+            self.low = _better(self.low, (steps[low], values[low]), sign=1)
+            self.high = _better(self.high, (steps[high], values[high]), sign=-1)
+        if len(measured) < len(values):
+            stay.add(values.index(None))
+        self._kept += [(steps[index], values[index]) for index in sorted(stay)]
+        self._steps, self._values = [], []
 
     def points(self) -> list[Point]:
         """Return what stays, in order; call it once, when all points have come."""
+        self._close()
         if self._ends is None or self._whole:
             return self._kept
-        self._close()
         first, last = self._ends
         head = [] if self._kept[0] == first else [first]
         tail = [] if self._kept[-1] == last else [last]
         return [*head, *self._kept, *tail]
 
 
-def _lower(best: Point | None, point: Point) -> Point:
-    # Of equals the first one stays.
-    return point if best is None or _value(point) < _value(best) else best
-
-
-def _higher(best: Point | None, point: Point) -> Point:
-    return point if best is None or _value(point) > _value(best) else best
-
-
-def _value(point: Point) -> float:
+def _better(best: Point | None, point: Point, *, sign: int) -> Point:
+    """Return the lower of two points, or with `sign` -1 the higher; of equals the first."""
     assert point[1] is not None
-    return point[1]
+    if best is None or best[1] is None:
+        return point
+    return point if sign * point[1] < sign * best[1] else best

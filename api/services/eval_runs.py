@@ -16,7 +16,7 @@ from api.tenant import Tenant
 from core.clock import now
 from core.errors import InvalidRequest, NotFound
 from core.eval_input import chat_fields, read_input
-from core.eval_items import BadEntry, ItemSchema, read_entry
+from core.eval_items import BadEntry, ItemSchema, Needed, read_entry
 from core.eval_runs import cancel
 from core.evals import compares, grader_of
 from core.models import Eval, EvalItem, EvalRun, File
@@ -109,14 +109,19 @@ def _check_source(tenant: Tenant, owner: Eval, data_source: DataSource) -> None:
     if not source.content:
         message = f"Invalid value for '{place}.content': a run needs at least one item."
         raise InvalidRequest(message, param=f"{place}.content", code="invalid_value")
-    schema = ItemSchema(item_schema(owner))
-    for number, raw in enumerate(source.content):
-        try:
-            schema.check(read_entry(raw).item)
-        except BadEntry as error:
+    schema, needed = ItemSchema(item_schema(owner)), Needed(owner.testing_criteria)
+    where = ""
+    try:
+        for number, raw in enumerate(source.content):
             where = f"{place}.content[{number}]"
-            message = f"Invalid value for '{where}': {error}"
-            raise InvalidRequest(message, param=where, code="invalid_item") from error
+            item = read_entry(raw).item
+            schema.check(item)
+            needed.see(item)
+        where = f"{place}.content"
+        needed.check()
+    except BadEntry as error:
+        message = f"Invalid value for '{where}': {error}"
+        raise InvalidRequest(message, param=where, code="invalid_item") from error
 
 
 def item_schema(owner: Eval) -> dict[str, Any] | None:

@@ -115,6 +115,8 @@ class Watch:
         if size <= AWAITED_BYTES or self.running.hopeless:
             patience = WAIT_S
         waiting = asyncio.wrap_future(self.running.report)
+        # Looked at here, so that one which fails after this wait is not logged as forgotten.
+        waiting.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.wait([waiting], timeout=patience)
         if not waiting.done():
             return None

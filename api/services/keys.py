@@ -3,6 +3,8 @@
 A key with the scope `admin` makes them for any project; only such a one changes another such.
 """
 
+from sqlalchemy import and_, false, not_, or_
+
 from api.errors import Forbidden
 from api.pagination import Page, clamp, paginate
 from api.schemas.keys import CreateKey, UpdateKey, expired
@@ -25,11 +27,26 @@ def create_key(tenant: Tenant, principal: keys.Principal, request: CreateKey) ->
     )
 
 
-def list_keys(tenant: Tenant, *, after: str | None, limit: int | None) -> Page[ApiKey]:
-    """Return a page of the project's keys, newest first, revoked ones included."""
+def list_keys(
+    tenant: Tenant,
+    *,
+    after: str | None,
+    limit: int | None,
+    working: bool | None = None,
+    active_project: bool = True,
+) -> Page[ApiKey]:
+    """Return a page of the project's keys, newest first, revoked ones included.
+
+    `working` keeps those that are let in now (True), or the others (False).
+    """
+    query = tenant.select(ApiKey)
+    has_time = or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now())
+    works = and_(ApiKey.revoked_at.is_(None), has_time) if active_project else false()
+    if working is not None:
+        query = query.where(works if working else not_(works))
     return paginate(
         tenant.session,
-        tenant.select(ApiKey),
+        query,
         order=(ApiKey.created_at, ApiKey.seq, ApiKey.id),
         cursor=None if after is None else tenant.select(ApiKey).where(ApiKey.id == after),
         limit=clamp(limit, default=20),

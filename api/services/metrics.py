@@ -169,7 +169,8 @@ def _points(session: Session, series_id: int, window: Window) -> Iterator[Point]
     if window.max_step is not None:
         query = query.where(MetricPoint.step <= window.max_step)
     rows = session.execute(query.order_by(MetricPoint.step).execution_options(yield_per=_BATCH))
-    yield from ((row.step, row.value) for row in rows)
+    for batch in rows.partitions():
+        yield from batch
 
 
 def _names_in_json(session: Session, job: Job, phase: MetricPhase) -> list[str]:

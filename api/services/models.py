@@ -7,6 +7,7 @@ from sqlalchemy import select
 from api.errors import Forbidden
 from api.services.serving import Target
 from api.tenant import Tenant
+from core.artifacts import merged_prefix
 from core.clock import now
 from core.errors import InvalidRequest, NotFound
 from core.models import Checkpoint, Job
@@ -58,6 +59,7 @@ def delete_trained(tenant: Tenant, registry: Registry, store: ObjectStore, name:
         )
     _refuse_in_use(tenant, checkpoint)
     store.delete_prefix(checkpoint.object_prefix)
+    store.delete_prefix(merged_prefix(checkpoint.object_prefix))
     revoke_all(tenant.session, checkpoint)
     checkpoint.deleted_at = now()
 

@@ -7,6 +7,7 @@ from sqlalchemy import or_
 
 from api.pagination import Page, clamp, paginate
 from api.tenant import Tenant, TenantDep
+from core.clock import now
 from core.errors import NotFound
 from core.models import Checkpoint, CheckpointPermission
 
@@ -46,7 +47,9 @@ def list_permissions(
 ) -> Page[CheckpointPermission]:
     """Return a page of who may use a model."""
     query = tenant.select(CheckpointPermission).where(CheckpointPermission.model == model.name)
+    # One that was taken back stays a good cursor: a client may do so with each that it sees.
     cursor = None if after is None else query.where(CheckpointPermission.id == after)
+    query = query.where(CheckpointPermission.deleted_at.is_(None))
     if project_id is not None:
         query = query.where(CheckpointPermission.grantee_id == project_id)
     return paginate(
@@ -66,12 +69,12 @@ def list_permissions(
 def take_back(tenant: Tenant, model: Checkpoint, permission_id: str) -> None:
     """End a permission at once; raises `NotFound`."""
     permission = tenant.find(CheckpointPermission, permission_id)
-    if permission is None or permission.model != model.name:
+    if permission is None or permission.deleted_at or permission.model != model.name:
         raise NotFound(
             f"No such permission of model '{model.name}': {permission_id}."
             " GET /v1/fine_tuning/checkpoints/{model}/permissions lists them.",
             param="permission_id",
             code="permission_not_found",
         )
-    tenant.session.delete(permission)
+    permission.deleted_at = now()
     tenant.session.flush()

@@ -11,6 +11,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -60,10 +61,22 @@ class ApiKey(Base):
 
 
 class CheckpointPermission(Base):
-    """Another project that may use a checkpoint as a model; `project_id` is its owner."""
+    """Another project that may use a checkpoint as a model; `project_id` is its owner.
+
+    One that was taken back stays, as the place where a list goes on.
+    """
 
     __tablename__ = "checkpoint_permissions"
-    __table_args__ = (UniqueConstraint("model", "grantee_id"),)
+    __table_args__ = (
+        Index(
+            "ix_checkpoint_permissions_live",
+            "model",
+            "grantee_id",
+            unique=True,
+            sqlite_where=text("deleted_at IS NULL"),
+            postgresql_where=text("deleted_at IS NULL"),
+        ),
+    )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True, default=lambda: new_id("cp_"))
     project_id: Mapped[str] = mapped_column(ForeignKey("projects.id"), index=True)
@@ -71,6 +84,7 @@ class CheckpointPermission(Base):
     grantee_id: Mapped[str] = mapped_column(ForeignKey("projects.id"), index=True)
     created_at: Mapped[int] = mapped_column(BigInteger, default=now)
     seq: Mapped[int] = mapped_column(BigInteger, default=next_seq)
+    deleted_at: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class AuditEntry(Base):

@@ -23,7 +23,7 @@ class Job(Base):
     told by its `kind`, has a `report` at its end. `plan` is what a worker decides or is told beside
     the method: the rows and samples of a dry run, how a job looks at its first groups. `eval_id` is
     the eval that keeps its validation steps as runs, `cloned_from` the job whose settings it took.
-    `gpu_seconds` counts the times it was held that are over, `running_since` begins the present one.
+    `gpu_seconds` counts the times it was held that are over; `running_since` begins the present.
     """
 
     __tablename__ = "jobs"

@@ -85,6 +85,7 @@ def _create_checkpoint_permissions() -> None:
         sa.Column("grantee_id", sa.String(length=64), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("deleted_at", sa.BigInteger(), nullable=True),
         sa.ForeignKeyConstraint(
             ["grantee_id"], ["projects.id"], name="fk_checkpoint_permissions_grantee_id_projects"
         ),
@@ -92,15 +93,20 @@ def _create_checkpoint_permissions() -> None:
             ["project_id"], ["projects.id"], name="fk_checkpoint_permissions_project_id_projects"
         ),
         sa.PrimaryKeyConstraint("id", name="pk_checkpoint_permissions"),
-        sa.UniqueConstraint(
-            "model", "grantee_id", name="uq_checkpoint_permissions_model_grantee_id"
-        ),
     )
     op.create_index(
         "ix_checkpoint_permissions_grantee_id",
         "checkpoint_permissions",
         ["grantee_id"],
         unique=False,
+    )
+    op.create_index(
+        "ix_checkpoint_permissions_live",
+        "checkpoint_permissions",
+        ["model", "grantee_id"],
+        unique=True,
+        sqlite_where=sa.text("deleted_at IS NULL"),
+        postgresql_where=sa.text("deleted_at IS NULL"),
     )
     op.create_index(
         "ix_checkpoint_permissions_project_id",

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import openai
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
-from tests.contract.hook import Checked, settle
+from tests.contract.hook import Checked, own_document, settle
 
 #: Makes an official client for a key.
 ClientFor = Callable[..., openai.OpenAI]
@@ -31,7 +32,15 @@ class Api:
 @contextmanager
 def running(app: FastAPI) -> Iterator[str]:
     """Serve `app` and yield its URL; every answer is checked against the contract."""
-    config = uvicorn.Config(Checked(app), host="127.0.0.1", port=0, log_level="critical")
+    with serving(Checked(app, own_document(app))) as url:
+        yield url
+    settle()
+
+
+@contextmanager
+def serving(app: ASGIApp) -> Iterator[str]:
+    """Serve `app` and yield its URL."""
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -44,4 +53,3 @@ def running(app: FastAPI) -> Iterator[str]:
     yield f"http://127.0.0.1:{port}"
     server.should_exit = True
     thread.join()
-    settle()

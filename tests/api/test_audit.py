@@ -13,7 +13,7 @@ from api.audit import action_of
 from core.audit import SHOWN
 from core.models import ApiKey, AuditEntry, Base, Job
 from tests.api.access import member
-from tests.api.examples import error_of, job_body, upload
+from tests.api.examples import add_checkpoint, error_of, job_body, upload
 from tests.api.running import Api
 
 LOG = "/v1/organization/audit_logs"
@@ -82,6 +82,20 @@ def test_a_change_that_fails_is_not_recorded(client: openai.OpenAI, http: httpx.
     client.models.list()
     http.post("/v1/fine_tuning/alpha/graders/validate", json={"grader": {"type": "none"}})
     assert types(http) == []
+
+
+def test_what_was_so_already_is_no_change(
+    api: Api, client: openai.OpenAI, http: httpx.Client, sessions: sessionmaker[Session]
+) -> None:
+    job = client.fine_tuning.jobs.create(**job_body(upload(client).id))
+    add_checkpoint(sessions, job.id, 1, name="ft:x", final=True)
+    body = {"project_ids": [member(api, sessions).project_id]}
+    for _ in range(2):
+        path = "/v1/fine_tuning/checkpoints/ft:x/permissions"
+        assert http.post(path, json=body).status_code == 200
+    assert types(http, **{"event_types[]": "checkpoint.permission.created"}) == [
+        "checkpoint.permission.created"
+    ]
 
 
 def test_without_its_entry_there_is_no_change(

@@ -131,7 +131,7 @@ def test_a_whole_method_is_that_of_the_job_to_come(http: httpx.Client, file_id: 
         ({"suffix": "a"}, "suffix", "Unknown parameter"),
         ({"model": "base-9"}, None, "base-9 is not available"),
         ({"training_file": "file-x"}, "training_file", "file-x"),
-        ({"seed": -1}, "seed", "greater than or equal to 0"),
+        ({"seed": -1}, "seed", "must be at least 0"),
     ],
 )
 def test_what_is_wrong_is_named(

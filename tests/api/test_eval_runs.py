@@ -177,6 +177,11 @@ def test_a_run_of_the_responses_api_asks_the_same(
             "data_source.source.content[0]",
             "$.question",
         ),
+        (
+            {"type": "jsonl", "source": inline([{"item": {"question": "a", "anwser": "b"}}])},
+            "data_source.source.content[0]",
+            "at $: 'answer' is required.",
+        ),
         (completions({"type": "stored_completions"}), "data_source.source.type", "file_id"),
         (completions({"type": "file_id", "id": "file-x"}), "data_source.source.id", "No such file"),
         (completions(inline(ITEMS), model=None), "data_source.model", "'data_source.model'"),
@@ -235,6 +240,17 @@ def test_what_a_run_cannot_do_is_refused_at_once(
     error = error_of(response, 400)
     assert error["param"] == param
     assert words in error["message"]
+
+
+def test_a_field_that_no_item_has_is_said_before_anything_is_graded(
+    client: openai.OpenAI, http: httpx.Client
+) -> None:
+    made = create(client, data_source_config={"type": "custom", "item_schema": {}})
+    items = [{"item": {"anwser": "b"}}, {"item": {}}]
+    body = {"data_source": {"type": "jsonl", "source": inline(items)}}
+    error = error_of(http.post(f"/v1/evals/{made.id}/runs", json=body), 400)
+    assert error["param"] == "data_source.source.content"
+    assert "A criterion reads item.answer, which no item has" in error["message"]
 
 
 def test_an_unknown_model_is_refused_at_once(client: openai.OpenAI) -> None:

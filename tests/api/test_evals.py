@@ -120,6 +120,12 @@ def test_every_criterion_of_ours_is_taken(http: httpx.Client) -> None:
             "data_source_config",
             "objekt",
         ),
+        (
+            {"data_source_config": {"type": "custom", "schema": {"properties": []}}},
+            "data_source_config",
+            "needs an item_schema",
+        ),
+        ({"data_source_config": {**CUSTOM, "schema": {}}}, "data_source_config", "one of them"),
         ({"data_source_config": {"type": "table"}}, "data_source_config.type", "custom"),
         ({"testing_criterias": []}, "testing_criterias", "testing_criteria"),
     ],

@@ -19,7 +19,6 @@ from graders.trace import Trace, Usage
 from tests.api.examples import GRADER, error_of, job_body, jsonl, reinforcement
 from tests.api.graders import DETAILS, RUN, VALIDATE, raised, run
 from tests.api.running import Api, ClientFor
-from tests.api.test_openapi_reference import answer_schema, check, reference
 
 READS_JSON = {**GRADER, "input": "{{sample.output_json.a}}", "reference": "1"}
 MULTI: dict[str, Any] = {
@@ -186,19 +185,6 @@ def test_a_score_in_place_of_a_failure_still_shows_the_flag(http: httpx.Client) 
     answer = run(http, {**READS_JSON, "invalid_grade": -1.0}, "not json")
     assert answer["reward"] == -1.0
     assert raised(answer) == {"sample_parse_error"}
-
-
-def test_answers_fit_openais_schema(http: httpx.Client) -> None:
-    document = reference()
-    if document is None:
-        return
-    for path, body in (
-        (VALIDATE, {"grader": GRADER}),
-        (RUN, {"grader": MULTI, "model_sample": "x", "item": {"answer": "x"}}),
-        (RUN, {"grader": GRADER, "model_sample": "x", "item": {"answer": "x"}}),
-    ):
-        schema = answer_schema(document, "POST", path.removeprefix("/v1"))
-        check(document, http.post(path, json=body).json(), schema)
 
 
 def judged(outcome: Any) -> dict[str, Any]:

@@ -104,6 +104,7 @@ def test_headers_and_the_refusal(limiter: RequestLimiter) -> None:
         limiter.count(who, headers)
     assert headers["x-ratelimit-remaining-requests"] == "0"
     error = refusal.value
+    assert "requests of project proj_a: 3 per minute. Please try again in" in error.message
     assert (error.status, error.type, error.code) == (429, "requests", "rate_limit_exceeded")
     assert 0 < error.retry_after_s <= 20
     assert 1 <= int(error.headers["retry-after"]) <= 20
@@ -113,6 +114,8 @@ def test_headers_and_the_refusal(limiter: RequestLimiter) -> None:
 def test_a_key_may_have_less_than_its_project(limiter: RequestLimiter) -> None:
     who = caller(requests_per_minute=5, requests_per_minute_per_key=2)
     assert let_through(limiter, who, 4) == 2
+    with pytest.raises(RateLimited, match="of key key_a: 2 per minute"):
+        limiter.count(who, {})
     # What a key was refused is not counted for its project.
     assert let_through(limiter, replace(who, key_id="key_b"), 4) == 2
     assert let_through(limiter, replace(who, key_id="key_c"), 4) == 1

@@ -23,6 +23,12 @@ from core.errors import InvalidRequest
 from tests.properties import property_test
 
 BOUNDARY = b"limit"
+END = b"--limit--"
+#: What forms are made of.
+SHARDS = [
+    *(b"--limit", b"--limit--", b"--", b"\r\n", b"\n", b"\0", b"\xff", b":", b"x" * 50),
+    *(b"content-disposition: form-data", b"; name=f", b'; filename="a"', b"; filename*=utf-8''%"),
+]
 FILE = b"one\r\n--limi\r\n--limit-\r\n\r--limit\n\r\n-"
 
 
@@ -95,6 +101,15 @@ def test_any_content_arrives_as_it_was_sent(content: bytes, cuts: set[int]) -> N
     assert events[-1] == FileEnd()
 
 
+@property_test
+@given(pieces=st.lists(st.sampled_from(SHARDS), max_size=20))
+def test_whatever_is_sent_is_read_or_refused_in_a_sentence(pieces: list[bytes]) -> None:
+    try:
+        read(*pieces)
+    except InvalidRequest as error:
+        assert error.message.startswith("The ")
+
+
 def test_preamble_and_epilogue_are_no_content() -> None:
     assert read(b"\r\n" + FORM + b"epilogue\r\n--limit\r\n") == WHOLE
 
@@ -104,6 +119,11 @@ def test_names_in_other_alphabets() -> None:
         disposition = b'content-disposition: form-data; name="f"; filename="' + sent_name + b'"'
         events = read(part(disposition, b"x") + b"--limit--")
         assert events[0] == FileStart("f", name)
+    for extended in (b"filename*=UTF-8''%C3%A4", b"filename=x; FileName*=iso-8859-1'en'%E4"):
+        events = read(part(b'content-disposition: form-data; name="f"; ' + extended, b"x") + END)
+        assert events[0] == FileStart("f", "ä")
+    quoted = b'content-disposition: form-data; name="f"; filename="a;b.jsonl"'
+    assert read(part(quoted, b"x") + END)[0] == FileStart("f", "a;b.jsonl")
 
 
 @pytest.mark.parametrize(

@@ -145,5 +145,8 @@ def test_pages_and_their_order(
         assert [each["project_id"] for each in [*first["data"], *rest["data"]]] == expected
         newest = http.get(path, params={"limit": 1}).json()["data"][0]["id"]
         http.delete(f"{path}/{newest}")
+    for permission in model.permissions.list(MODEL, limit=1):
+        model.permissions.delete(permission.id, fine_tuned_model_checkpoint=MODEL)
+    assert http.get(path).json()["data"] == []
     assert http.get(path, params={"limit": 0, "after": "after"}).json()["data"] == []
     assert error_of(http.get(path, params={"order": "asc"}), 400)["param"] == "order"

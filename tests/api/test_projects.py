@@ -64,6 +64,9 @@ def test_the_official_client_manages_a_projects_keys(sdk: openai.OpenAI, admin: 
     assert keys.delete(created["id"], project_id=project.id).deleted
     error_of(admin.http.get("/v1/files", headers=headers), 401)
     assert [key.owner_project_access for key in keys.list(project.id)] == ["inactive"]
+    assert list(keys.list(project.id, owner_project_access="active")) == []
+    assert len(list(keys.list(project.id, owner_project_access="inactive"))) == 1
+    error_of(admin.http.get(f"{PROJECTS}/{project.id}/api_keys", params={"afte": "x"}), 400)
 
 
 def test_keys_of_an_archived_project_are_refused_at_once(

@@ -58,7 +58,7 @@ def test_a_long_list_of_known_names_is_cut(http: httpx.Client) -> None:
         message,
     )
     assert taken, message
-    assert taken[1].startswith("model, messages, frequency_penalty, ")
+    assert taken[1].startswith("model, ")
     shown = len(taken[1].split(", "))
     refused = sum(field.annotation is type(None) for field in ChatRequest.model_fields.values())
     assert shown == MAX_LISTED

@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session, sessionmaker
 from api.services import validation
 from core.models import FileReport
 from tests.api.examples import ROWS, error_of, upload
-from tests.fakes.memory_store import MemoryStore
 
 NO_MESSAGES = {"answer": "5"}
 
@@ -48,13 +47,12 @@ def test_rows_are_read_as_the_kind_that_is_asked_for(
     for kind, shown in (("supervised", "supervised"), ("sft", "supervised"), ("dpo", "preference")):
         report = report_on(http, file.id, kind=kind)
         assert (report["kind"], report["ok"]) == (shown, False)
+    report = report_on(http, file.id)
+    assert report["kind"] == report["looks_like"] == "reinforcement"
 
 
 def test_a_kept_report_is_not_made_again(
-    client: openai.OpenAI,
-    http: httpx.Client,
-    store: MemoryStore,
-    sessions: sessionmaker[Session],
+    client: openai.OpenAI, http: httpx.Client, sessions: sessionmaker[Session]
 ) -> None:
     file = upload(client)
     first = report_on(http, file.id, kind="warm_start")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,23 @@ def test_a_thousand_errors_are_counted_and_a_hundred_listed() -> None:
     report = validate(io.BytesIO(b"{}\n" * 1_000))
     assert len(report.errors) == MAX_LISTED
     assert report.error_counts == {"messages_required": 1_000}
+
+
+def test_the_first_error_of_a_rule_is_listed_however_late_it_comes() -> None:
+    report = validate(io.BytesIO(b"{}\n" * 1_000 + b"[]\n[]\n"))
+    assert len(report.errors) == MAX_LISTED + 1
+    assert (report.errors[-1].rule, report.errors[-1].line) == ("not_an_object", 1_001)
+
+
+@pytest.mark.parametrize("value", [b'"\\u0000"', b"1e999", b'{"a":1,"a":2}', b"[]", b"{}"])
+def test_a_line_full_of_trouble_is_told_in_bounded_memory(value: bytes) -> None:
+    tracemalloc.start()
+    row = with_field(b'"a":[' + value + (b"," + value) * 100_000 + b"]")
+    report = validate(io.BytesIO(row))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sum(report.error_counts.values()) <= 1_000
+    assert peak < 20 * len(row) + 40_000_000
 
 
 def test_problem_names_line_offset_and_mend() -> None:

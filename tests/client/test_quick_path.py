@@ -119,6 +119,8 @@ GOOD_MESSAGE = st.sampled_from(
     [
         {"role": "user", "content": "q"},
         {"role": "assistant", "content": "a"},
+        {"role": "assistant", "content": "a", "weight": 0},
+        {"role": "assistant", "content": "a", "weight": 1},
         {"role": "assistant", "content": None, "tool_calls": [GOOD_CALL]},
         {"role": "assistant", "content": "", "tool_calls": [GOOD_CALL, {**GOOD_CALL, "id": "d"}]},
         {"role": "tool", "tool_call_id": "c", "content": ""},
@@ -160,6 +162,10 @@ def test_ordinary_rows_are_plain() -> None:
     ]
     row = {"messages": messages, "tools": [TOOL], "answer": "a", "more": {"n": [1, "b"]}}
     assert plain(row, "reinforcement", KnownTools()) is not None
+    answers = [{"role": "assistant", "content": "a", "weight": weight} for weight in (0, 1)]
+    for kind in ("supervised", "warm_start"):
+        row = {"messages": [*messages, answers[0], messages[1], answers[1]], "tools": [TOOL]}
+        assert plain(row, kind, KnownTools()) is not None
 
 
 def without_quick_path(data: bytes, kind: str, monkeypatch: pytest.MonkeyPatch) -> Report:

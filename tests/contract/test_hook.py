@@ -11,7 +11,7 @@ from tests.api.running import Api
 from tests.contract import hook
 from tests.contract.differences import DIFFERENCES, Patch
 from tests.contract.documents import Document
-from tests.contract.hook import Answer, Checked, settle
+from tests.contract.hook import Answer, Checked, own_document, settle
 from tests.contract.reference import apply
 
 MODELS = "/v1/models"
@@ -33,7 +33,7 @@ def answer(body: Any, *, status: int = 200, kind: str = "application/json") -> A
 @pytest.fixture
 def checked(api: Api) -> Checked:
     """The API under the hook, without OpenAI's document."""
-    made = Checked(api.app)
+    made = Checked(api.app, own_document(api.app))
     made.reference = Document({"paths": {}})
     return made
 

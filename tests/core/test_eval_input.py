@@ -86,3 +86,19 @@ def test_a_tool_that_runs_elsewhere_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="file_search") as refusal:
         chat_fields({"type": "responses", "sampling_params": params}, param="data_source")
     assert refusal.value.param == "data_source.sampling_params.tools[0]"
+
+
+@pytest.mark.parametrize(
+    ("text", "param"),
+    [
+        ({"format": "json"}, "p.sampling_params.text.format.type"),
+        ({"format": {"type": "xml"}}, "p.sampling_params.text.format.type"),
+        ({"verbosity": "low"}, "p.sampling_params.text.verbosity"),
+    ],
+)
+def test_a_text_that_no_chat_request_can_ask_for_is_refused(
+    text: dict[str, Any], param: str
+) -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        chat_fields({"type": "responses", "sampling_params": {"text": text}}, param="p")
+    assert refusal.value.param == param

@@ -1,16 +1,29 @@
 """The holder's writes: refused under an old fence, repeatable, and undone by a rewind."""
 
+import json
 from collections.abc import Callable
 
 import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
+from core import samples
 from core.errors import StaleFence
 from core.fenced import FencedWriter
 from core.lease import claim
-from core.models import Checkpoint, Event, File, Job, Metric, Rollout
+from core.models import (
+    Checkpoint,
+    Event,
+    File,
+    Job,
+    Metric,
+    MetricPoint,
+    MetricSeries,
+    Rollout,
+    Sample,
+)
 from core.states import transition
+from tests.api.rollouts import line
 from tests.core.jobs import MakeJob
 
 
@@ -253,3 +266,73 @@ def test_a_final_transition_ends_the_writer(
     with factory() as session:
         job = session.get_one(Job, writer.job_id)
     assert (job.status, job.fine_tuned_model, job.trained_tokens) == ("succeeded", "ft:x", 5)
+
+
+def sample_rows(writer: FencedWriter, step: int, *values: float) -> list[dict[str, object]]:
+    lines = [json.dumps(line(row, "text", value)).encode() for row, value in enumerate(values)]
+    return [*samples.rows_of(lines, job_id=writer.job_id, step=step, split="train")]
+
+
+def test_samples_come_and_go_with_their_step(
+    factory: sessionmaker[Session], writer: FencedWriter
+) -> None:
+    for step in (1, 2):
+        rows = sample_rows(writer, step, 0.1, 0.2)
+        writer.rollout(step, "train", f"key-{step}", 2, bytes=9, rows=rows)
+    writer.rollout(2, "train", "again", 1, rows=sample_rows(writer, 2, 0.7))
+    with factory() as session:
+        found = session.scalars(select(Sample).order_by(Sample.step, Sample.position)).all()
+    assert [(row.step, row.position, row.reward) for row in found] == [
+        (1, 0, 0.1),
+        (1, 1, 0.2),
+        (2, 0, 0.7),
+    ]
+    writer.rewind(1)
+    with factory() as session:
+        assert set(session.scalars(select(Sample.step))) == {1}
+        assert [row.index_state for row in session.scalars(select(Rollout))] == ["indexed"]
+    writer.rewind(0, phase="loading")
+    assert count(factory, Sample) == 0
+
+
+def test_samples_that_cannot_be_read_are_marked(
+    factory: sessionmaker[Session], writer: FencedWriter
+) -> None:
+    writer.rollout(1, "train", "key", 8, rows=None)
+    with factory() as session:
+        assert session.scalars(select(Rollout.index_state)).one() == "lost"
+
+
+def points(factory: sessionmaker[Session], name: str) -> list[tuple[str, int, float | None]]:
+    query = (
+        select(MetricSeries.phase, MetricPoint.step, MetricPoint.value)
+        .join(MetricPoint, MetricPoint.series_id == MetricSeries.id)
+        .where(MetricSeries.name == name)
+        .order_by(MetricSeries.phase, MetricPoint.step)
+    )
+    with factory() as session:
+        return [(phase, step, value) for phase, step, value in session.execute(query)]
+
+
+def test_points_come_and_go_with_their_metrics(
+    factory: sessionmaker[Session], writer: FencedWriter
+) -> None:
+    for phase, step in (("warm_start", 1), ("rl", 1), ("rl", 2), ("final_evaluation", 2)):
+        writer.metrics(phase, step, {"a": step / 2, "b": None})
+    writer.metrics("rl", 2, {"a": 7, "c": 1})
+    assert points(factory, "a") == [
+        ("final_evaluation", 2, 1.0),
+        ("rl", 1, 0.5),
+        ("rl", 2, 7.0),
+        ("warm_start", 1, 0.5),
+    ]
+    assert points(factory, "b") == [
+        ("final_evaluation", 2, None),
+        ("rl", 1, None),
+        ("warm_start", 1, None),
+    ]
+    writer.rewind(1)
+    assert points(factory, "a") == [("rl", 1, 0.5), ("warm_start", 1, 0.5)]
+    assert points(factory, "c") == []
+    writer.rewind(0, phase="loading")
+    assert points(factory, "a") == []

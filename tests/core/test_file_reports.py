@@ -29,6 +29,15 @@ def test_report_comes_back_as_it_was(factory: sessionmaker[Session]) -> None:
         assert file_reports.find(session, "b" * 64, "reinforcement") is None
 
 
+def test_auto_is_the_kind_that_the_rows_look_like(factory: sessionmaker[Session]) -> None:
+    with factory.begin() as session:
+        file_reports.keep(session, SHA256, "supervised", report_of(GOOD, "supervised"))
+        assert file_reports.find(session, SHA256, "auto") is None
+        file_reports.keep(session, SHA256, "auto", report_of(GOOD, "auto"))
+        found = file_reports.find(session, SHA256, "auto")
+        assert found is not None and found.kind == "reinforcement"
+
+
 def test_a_later_report_replaces_an_earlier_one(factory: sessionmaker[Session]) -> None:
     for data in (b"[]", GOOD):
         with factory.begin() as session:

@@ -138,7 +138,7 @@ def test_stored_bytes(factory: sessionmaker[Session], project_id: str, make_job:
 
 
 def test_jobs_beyond_the_quota_are_stopped(
-    factory: sessionmaker[Session], project_id: str, make_job: MakeJob
+    factory: sessionmaker[Session], make_job: MakeJob
 ) -> None:
     running = make_job(status="running", gpu_seconds=60, running_since=now() - 50)
     queued = make_job(status="queued")

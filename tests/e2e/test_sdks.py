@@ -26,6 +26,7 @@ from core.keys import create_project
 from core.models import Checkpoint
 from core.stack import Stack
 from examples.support import demo
+from tests.contract.proxy import checked
 from tests.e2e import life_cycle
 from tests.e2e.calls import PATIENCE_S
 from tests.e2e.life_cycle import Life
@@ -67,7 +68,11 @@ def stack(folder: Path, receiver: Receiver) -> Iterator[Stack]:
             demo.follow(
                 client, demo.create_job(client, Console(quiet=True), seed=3), Console(quiet=True)
             )
-        with sleeping(stack.pids("worker-train")):
+        with (
+            sleeping(stack.pids("worker-train")),
+            checked(stack.api_url.removesuffix("/v1")) as url,
+        ):
+            stack.api_url = f"{url}/v1"
             yield stack
 
 

@@ -181,6 +181,16 @@ def test_a_bad_line_fails_the_run_before_anything_is_sampled(
     assert lab.model.requests == []
 
 
+def test_a_field_that_no_line_has_fails_the_run(lab: Lab) -> None:
+    criterion = {**EXACT, "reference": "{{item.answr}}"}
+    file_id = stored_file(lab, json.dumps(numbered(1)[0]).encode())
+    source = completions({"type": "file_id", "id": file_id})
+    run = lab.finished(lab.queued_run(criterion, data_source=source))
+    assert run.error is not None
+    assert run.error["message"].endswith("no item has; did you mean item.answer?")
+    assert lab.model.requests == []
+
+
 def test_a_deleted_file_fails_the_run(lab: Lab) -> None:
     run = lab.finished(lab.queued_run(data_source=completions({"type": "file_id", "id": "file-x"})))
     assert run.error is not None

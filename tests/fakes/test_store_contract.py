@@ -5,6 +5,7 @@ import io
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from core.errors import ObjectMissing
@@ -85,3 +86,12 @@ def test_an_object_that_is_given_up_leaves_nothing(store: ObjectStore) -> None:
     assert store.abort_stale("a/", before=time.time() - 3600) == 0
     assert store.abort_stale("a/", before=time.time() + 3600) == 1
     assert store.abort_stale("", before=time.time() + 3600) == 1
+
+
+def test_a_presigned_address_gives_the_object_without_a_key(s3: ObjectStore) -> None:
+    s3.put_bytes("models/a b/w.bin", BODY)
+    url = s3.presigned("models/a b/w.bin", expires_s=60, filename="w.bin")
+    answer = httpx.get(url, headers={"range": "bytes=10-19"})
+    assert (answer.status_code, answer.content) == (206, BODY[10:20])
+    assert answer.headers["content-disposition"] == 'attachment; filename="w.bin"'
+    assert httpx.get(url.replace("X-Amz-Signature=", "X-Amz-Signature=0")).status_code == 403

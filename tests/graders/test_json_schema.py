@@ -231,3 +231,19 @@ def test_only_spec_errors_and_outcomes(schema: Any, text: str) -> None:
     except SpecError:
         return
     assert isinstance(grade(spec, text), Score | Failure)
+
+
+def test_a_schema_says_what_is_most_wrong() -> None:
+    schema = schemas.Schema(
+        {
+            "type": "object",
+            "required": ["a", "b"],
+            "properties": {"a": {"type": "object", "required": ["c"]}},
+        }
+    )
+    assert schema.problem({"a": {"c": 1}, "b": 2}, chars=20) is None
+    assert schema.problem({"a": {"c": 1}}, chars=10) == ("$", "'b' is required")
+    assert schema.problem({"a": {}, "b": 1}, chars=10) == ("$.a", "'c' is required")
+    found = schema.problem([], chars=2)
+    assert found is not None
+    assert found[0] == "$"

@@ -309,7 +309,7 @@ def test_other_json_is_no_reference(reference: Any) -> None:
     [
         ({"reference": "abc"}, "reference", "'abc' is not a number"),
         ({"reference": "1,00"}, "reference", "'1,00' is not a number"),
-        ({"tolerance": -1}, "tolerance", "greater than or equal to 0"),
+        ({"tolerance": -1}, "tolerance", "at least 0"),
         ({"relative_tolerance": float("nan")}, "", "not usable JSON"),
         ({"extract": "first"}, "extract", "'whole', 'last' or 'boxed'"),
         ({"percent": True}, "percent", "'keep', 'fraction' or 'drop'"),

@@ -97,7 +97,7 @@ def test_files_are_marked_only_once_their_bytes_are_gone(
 
 def test_old_messages_go_too(context: Context) -> None:
     with context.sessions.begin() as session:
-        session.add(Outbox(kind="webhook", payload={}, created_at=now() - KEPT_S - 60))
+        session.add(Outbox(kind="wake", payload={}, created_at=now() - KEPT_S - 60))
     clean_once(context)
     with context.sessions() as session:
         assert session.scalar(select(Outbox.id)) is None

@@ -143,7 +143,7 @@ async def _attempt(context: Context, held: HeldRun, manner: Manner) -> None:
     with tempfile.TemporaryDirectory(dir=context.settings.data_dir, prefix="eval-") as folder:
         config = owner.data_source_config
         items = await _open(context, run, config, Path(folder), waits_s=manner.waits_s)
-        total = await asyncio.to_thread(items.check)
+        total = await asyncio.to_thread(items.check, criteria)
         tally = Tally(criteria, total)
         done = await asyncio.to_thread(_count_stored, context, held, tally)
         async with (

@@ -1,6 +1,6 @@
 """The items of a run, one at a time: those of its body, or the lines of a stored file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ from rft.dataset import iter_rows
 from rft.dataset.rows import DatasetError
 
 from core.errors import ObjectMissing
-from core.eval_items import BadEntry, Entry, ItemSchema, read_entry
+from core.eval_items import BadEntry, Entry, ItemSchema, Needed, read_entry
 from core.models import EvalRun, File
 from workers.context import Context
 from workers.evals.ending import RunFailed
@@ -20,19 +20,26 @@ class Items:
     def __init__(self, content: list[Any] | Path, schema: ItemSchema) -> None:
         self._content, self._schema = content, schema
 
-    def check(self) -> int:
+    def check(self, criteria: Iterable[Mapping[str, Any]]) -> int:
         """Read and check every item, and return how many there are.
 
-        Raises `RunFailed` with the place of the first that is none, or when there is none at all.
+        Raises `RunFailed` with the place of the first that is none, when there is none at all, or
+        when none has a field that the criteria read.
         """
+        needed = Needed(criteria)
         count = 0
         for count, entry in enumerate(self.entries(), start=1):
             try:
                 self._schema.check(entry.item)
             except BadEntry as error:
                 raise _bad(count, error) from error
+            needed.see(entry.item)
         if count == 0:
             raise RunFailed("invalid_data_source", "The data source has no items.")
+        try:
+            needed.check()
+        except BadEntry as error:
+            raise RunFailed("invalid_data_source", str(error)) from error
         return count
 
     def entries(self) -> Iterator[Entry]:

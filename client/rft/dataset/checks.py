@@ -40,7 +40,7 @@ def examine(source: Source, checks: Sequence[RowCheck], *, kind: str = "reinforc
         errors = [found.add(finding, line=line, offset=offset) for finding in findings]
         rows += 1
         valid_rows += not any(errors)
-    return found.report(kind, rows=rows, valid_rows=valid_rows, needs={})
+    return found.report(kind, looks_like=kind, rows=rows, valid_rows=valid_rows, needs={})
 
 
 class FieldCheck:

@@ -44,15 +44,14 @@ def check_talk(
     found, names = known.look(holder.get("tools"), f"{path}/tools")
     yield from found
     messages = holder["messages"]
-    calls = ToolCalls(names)
+    calls, images = ToolCalls(names), 0
     for index, message in enumerate(messages):
-        if is_plain(message):
-            continue
-        yield from check_message(message, f"{path}/messages/{index}", calls, kind)
+        if not is_plain(message):
+            yield from check_message(message, f"{path}/messages/{index}", calls, kind)
+            images += _images(message)
     last = messages[-1]
     called_last = isinstance(last, dict) and last.get("tool_calls") is not None
     yield from calls.check_unanswered(called_last=called_last)
-    images = sum(map(is_image, _parts(messages)))
     if images > MAX_IMAGES:
         text = f"The row has {images} images; {MAX_IMAGES} are allowed."
         yield Finding("too_many_images", f"{path}/messages", text)
@@ -65,17 +64,15 @@ def needs_of(row: dict[str, Any]) -> list[str]:
     tools, image = bool(holder.get("tools")), False
     messages = holder.get("messages")
     for message in messages if isinstance(messages, list) else ():
-        if not isinstance(message, dict):
-            continue
-        tools = tools or bool(message.get("tool_calls"))
-        content = message.get("content")
-        image = image or (isinstance(content, list) and any(map(is_image, content)))
+        if isinstance(message, dict):
+            tools = tools or bool(message.get("tool_calls"))
+            image = image or _images(message) > 0
     return [need for need, there in (("tools", tools), ("image", image)) if there]
 
 
-def _parts(messages: list[Any]) -> list[Any]:
-    contents = [message.get("content") for message in messages if isinstance(message, dict)]
-    return [part for content in contents if isinstance(content, list) for part in content]
+def _images(message: Any) -> int:
+    content = message.get("content") if isinstance(message, dict) else None
+    return sum(map(is_image, content)) if isinstance(content, list) else 0
 
 
 def _no_messages(row: dict[str, Any], messages: Any) -> str:

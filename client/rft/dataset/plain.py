@@ -33,19 +33,24 @@ def plain(row: dict[str, Any], kind: Kind, known: KnownTools) -> Plain | None:
     messages = row.get("messages")
     if type(messages) is not list or not messages or kind == "preference":
         return None
-    if not is_plain(messages[-1]) or messages[-1]["role"] != _LAST[kind]:
+    if not _ends_plainly(messages[-1], kind):
         return None
     tools = row.get("tools")
     strings, calls = len(row), _Calls(known, tools)
     talk: list[Any] = []
+    said: tuple[Any, ...] | None
     for message in messages:
         if is_plain(message):
             talk += message["role"], message["content"]
             strings += 4
             continue
-        said = calls.take(message)
-        if said is None:
-            return None
+        if _is_weighted(message, kind):
+            said = "assistant", message["content"], frozenset((("weight", message["weight"]),))
+            strings += 5
+        else:
+            said = calls.take(message)
+            if said is None:
+                return None
         talk.append(said)
     if calls.open:
         return None
@@ -60,6 +65,22 @@ def plain(row: dict[str, Any], kind: Kind, known: KnownTools) -> Plain | None:
                 return None
             strings += quickjson.count_strings(others) - len(others)
     return Plain(tuple(talk), strings + calls.strings, bool(tools) or calls.strings > 0)
+
+
+def _ends_plainly(last: Any, kind: Kind) -> bool:
+    if is_plain(last):
+        return bool(last["role"] == _LAST[kind])
+    return _is_weighted(last, kind) and last["weight"] == 1
+
+
+def _is_weighted(message: Any, kind: Kind) -> bool:
+    """Whether a message is plain but for the weight of an answer to learn, or to leave out."""
+    if kind == "reinforcement" or type(message) is not dict or len(message) != 3:
+        return False
+    content, weight = message.get("content"), message.get("weight")
+    if type(content) is not str or not content or content.isspace():
+        return False
+    return message.get("role") == "assistant" and type(weight) is int and weight in (0, 1)
 
 
 class _Calls:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from rft.dataset.rules import RULES
 
-#: Errors, and warnings, that a report lists one by one; all of them are counted.
+#: Errors, and warnings, that a report lists one by one, beside the first error of every other rule;
+#: all of them are counted.
 MAX_LISTED = 100
 
 #: Changes whenever a file may get another verdict than before.
@@ -48,11 +49,13 @@ class Problem:
 class Report:
     """The verdict on a file, read as rows of `kind` by this `version` of the validator.
 
-    `rows` counts the lines that are not blank, `valid_rows` those without an error. `needs` maps
-    what a model must be able to do ("image", "tools") to the first line that asks for it.
+    `looks_like` is the kind that the first row is of by its looks. `rows` counts the lines that are
+    not blank, `valid_rows` those without an error. `needs` maps what a model must be able to do
+    ("image", "tools") to the first line that asks for it.
     """
 
     kind: str
+    looks_like: str
     rows: int
     valid_rows: int
     errors: tuple[Problem, ...]
@@ -77,6 +80,7 @@ class Report:
         return {
             "ok": self.ok,
             "kind": self.kind,
+            "looks_like": self.looks_like,
             "version": self.version,
             "rows": self.rows,
             "valid_rows": self.valid_rows,
@@ -110,8 +114,9 @@ class Collector:
         """Record a finding of the line at this byte offset; returns whether it is an error."""
         rule = finding.rule
         if RULES[rule].severity == "error":
+            first = rule not in self._error_counts
             self._error_counts[rule] += count
-            if len(self._errors) < MAX_LISTED:
+            if first or len(self._errors) < MAX_LISTED:
                 self._errors.append(_problem(finding, line, offset))
             return True
         self._warning_counts[rule] += count
@@ -123,11 +128,14 @@ class Collector:
             self._repeated[key] = count
         return False
 
-    def report(self, kind: str, *, rows: int, valid_rows: int, needs: Mapping[str, int]) -> Report:
+    def report(
+        self, kind: str, *, looks_like: str, rows: int, valid_rows: int, needs: Mapping[str, int]
+    ) -> Report:
         """Close the books."""
         warnings = self._warnings.items()
         return Report(
             kind=kind,
+            looks_like=looks_like,
             rows=rows,
             valid_rows=valid_rows,
             errors=tuple(self._errors),

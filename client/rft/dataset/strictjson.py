@@ -10,7 +10,9 @@ import math
 import re
 import sys
 from collections import Counter
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
 
 from rft.dataset.report import Finding
 
@@ -23,6 +25,12 @@ MAX_VALUES = 1_000_000
 
 #: Largest whole number, so that every reader can take it for a double.
 MAX_INTEGER = int(sys.float_info.max)
+
+#: Most findings about the JSON of one line; of more, the first are told.
+MAX_FINDINGS = 1_000
+
+#: Objects with keys that stand twice, by identity, and these keys.
+_Duplicates: TypeAlias = dict[int, tuple[object, list[str]]]
 
 _MOST_DIGITS = len(str(MAX_INTEGER))
 _TROUBLE_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
@@ -68,7 +76,7 @@ def parse(text: str) -> tuple[Any, list[Finding]]:
         return None, [_too_deep("")]
     nested = text.count("{") + text.count("[") > MAX_DEPTH
     if nested or hooks.marked or _TROUBLE_ESCAPE.search(text):
-        return value, _walk(value, hooks.duplicates)
+        return value, list(islice(_walk(value, "", 1, hooks.duplicates), MAX_FINDINGS))
     return value, []
 
 
@@ -78,7 +86,7 @@ class _Hooks:
     def __init__(self) -> None:
         self.marked = False
         # By identity; the object is kept beside its keys so that the identity stays its own.
-        self.duplicates: dict[int, tuple[object, list[str]]] = {}
+        self.duplicates: _Duplicates = {}
         self.decoder = json.JSONDecoder(
             object_pairs_hook=self._object,
             parse_float=self._float,
@@ -90,6 +98,8 @@ class _Hooks:
         result = dict(pairs)
         if len(result) != len(pairs):
             self.marked = True
+            if len(self.duplicates) == MAX_FINDINGS:
+                return result
             counts = Counter(key for key, _ in pairs)
             twice = [key for key, count in counts.items() if count > 1]
             self.duplicates[id(result)] = (result, twice)
@@ -113,29 +123,24 @@ class _Hooks:
         return _Bad("non_finite_number", f"{shown(text, 20)} is not a finite number.")
 
 
-def _walk(root: Any, duplicates: dict[int, tuple[object, list[str]]]) -> list[Finding]:
-    findings: list[Finding] = []
-    waiting: list[tuple[Any, str, int]] = [(root, "", 1)]
-    while waiting:
-        value, path, level = waiting.pop()
-        if isinstance(value, _Bad):
-            findings.append(Finding(value.rule, path, value.message))
-        elif isinstance(value, str):
-            findings.extend(_text_findings(value, path))
-        elif isinstance(value, (dict, list)):
-            if level > MAX_DEPTH:
-                findings.append(_too_deep(path))
-                continue
-            for key in duplicates.get(id(value), (value, []))[1]:
-                message = f"The key '{shown(key)}' stands twice in one object."
-                findings.append(Finding("duplicate_key", pointer(path, key), message))
-            members = value.items() if isinstance(value, dict) else enumerate(value)
-            for key, member in reversed(list(members)):
-                child = pointer(path, key)
-                if isinstance(key, str):
-                    findings.extend(_text_findings(key, child))
-                waiting.append((member, child, level + 1))
-    return findings
+def _walk(value: Any, path: str, level: int, duplicates: _Duplicates) -> Iterator[Finding]:
+    if isinstance(value, _Bad):
+        yield Finding(value.rule, path, value.message)
+    elif isinstance(value, str):
+        yield from _text_findings(value, path)
+    elif isinstance(value, (dict, list)):
+        if level > MAX_DEPTH:
+            yield _too_deep(path)
+            return
+        for key in duplicates.get(id(value), (value, []))[1]:
+            message = f"The key '{shown(key)}' stands twice in one object."
+            yield Finding("duplicate_key", pointer(path, key), message)
+        members = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, member in members:
+            if isinstance(name, str):
+                yield from _text_findings(name, pointer(path, name))
+            if isinstance(member, (str, dict, list, _Bad)):
+                yield from _walk(member, pointer(path, name), level + 1, duplicates)
 
 
 def _text_findings(text: str, path: str) -> list[Finding]:

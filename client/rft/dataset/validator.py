@@ -6,7 +6,7 @@ Nothing outside the file is read: an image's address is never fetched.
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from rft.dataset import quickjson
 from rft.dataset.checks import RowCheck
@@ -75,10 +75,9 @@ class Validator:
     the job. Raises `ValueError` for an unknown kind.
     """
 
-    def __init__(
-        self, kind: str | Literal["auto"] = "reinforcement", *, checks: Sequence[RowCheck] = ()
-    ) -> None:
+    def __init__(self, kind: str = "reinforcement", *, checks: Sequence[RowCheck] = ()) -> None:
         self._kind = None if kind == "auto" else kind_named(kind)
+        self._looks_like: Kind | None = None
         self._checks = tuple(checks)
         self._lines = Splitter()
         self._head: bytes | None = b""
@@ -107,8 +106,10 @@ class Validator:
         """End the file and return the verdict."""
         if not self._closed:
             self._close()
+        kind = self._kind or KINDS[0]
         return self._found.report(
-            self._kind or "reinforcement",
+            kind,
+            looks_like=self._looks_like or kind,
             rows=self._rows,
             valid_rows=self._valid_rows,
             needs=self._needs,
@@ -165,15 +166,23 @@ class Validator:
             return False
         if not quickjson.certain(data, strings):
             return False
-        self._kind = kind
+        self._decide(row)
         if known is None:
             self._valid_rows += self._check_row(row, kind)
             return True
         if known.tools:
             self._needs.setdefault("tools", self._number)
         self._seen.add(hash(known.talk), self._number, self._offset)
-        self._valid_rows += self._checks == () or self._check_further(row)
+        self._valid_rows += self._check_further(row)
         return True
+
+    def _decide(self, row: dict[str, Any]) -> Kind:
+        """The kind to read a row as; the first one decides what is not decided."""
+        if self._looks_like is None:
+            self._looks_like = kind_of(row)
+        if self._kind is None:
+            self._kind = self._looks_like
+        return self._kind
 
     def _check_row(self, row: dict[str, Any], kind: Kind, earlier: Sequence[Finding] = ()) -> bool:
         """Check a row against the rules; returns whether it has no error."""
@@ -191,8 +200,11 @@ class Validator:
         return self._check_further(row)
 
     def _check_further(self, row: dict[str, Any]) -> bool:
-        errors = [self._add(finding) for check in self._checks for finding in check(row)]
-        return not any(errors)
+        valid = True
+        for check in self._checks:
+            for finding in check(row):
+                valid = not self._add(finding) and valid
+        return valid
 
     def _check_closely(self, length: int, data: bytes | None) -> bool:
         """Check a line that the quick parser gave up; returns whether its row is valid."""
@@ -202,8 +214,7 @@ class Validator:
             return False
         row, findings = self._parse(data)
         if row is not None:
-            self._kind = self._kind or kind_of(row)
-            return self._check_row(row, self._kind, findings)
+            return self._check_row(row, self._decide(row), findings)
         for finding in findings:
             self._add(finding)
         return False

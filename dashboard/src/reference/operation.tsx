@@ -17,7 +17,7 @@ export function OperationView({ document, entry }: { document: OpenApi; entry: E
         <>
           <Prose text={operation.description ?? ""} />
           <pre>{curl(entry)}</pre>
-          {operation.parameters && <Parameters parameters={operation.parameters} />}
+          {operation.parameters?.length && <Parameters parameters={operation.parameters} />}
           {body && Object.entries(body.content).map(([type, media]) => (
             <Part title={`Body, ${type}`} document={document} media={media} />
           ))}
