@@ -44,8 +44,13 @@ class AuditTrail:
         if scope["type"] != "http" or scope["method"] in READS:
             await self.app(scope, receive, send)
             return
-        with asking(lambda: _change(scope)):
-            await self.app(scope, receive, send)
+        over = False
+        # A task that a request started lives on with its context: what it does then is not asked.
+        with asking(lambda: None if over else _change(scope)):
+            try:
+                await self.app(scope, receive, send)
+            finally:
+                over = True
 
 
 def action_of(method: str, path: str) -> str:

@@ -63,7 +63,7 @@ class Idempotency:
             await self.app(scope, receive, send)  # where a bad API key is refused
             return
         scope["state"]["project_id"] = principal.project_id
-        request = _Hashed(scope, receive)
+        request = _Hashed(scope, receive, principal)
         try:
             row_id, before = await run_in_threadpool(_claim, parts, principal, key)
         except RftError as error:
@@ -87,7 +87,7 @@ class _Hashed:
     The boundary of a form is left out: clients draw a new one for each attempt.
     """
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
+    def __init__(self, scope: Scope, receive: Receive, principal: Principal) -> None:
         self._receive = receive
         self._complete = False
         kind, _, options = Headers(scope=scope).get("content-type", "").partition(";")
@@ -95,7 +95,10 @@ class _Hashed:
         self._boundary = found[1].encode("latin-1") if found else b""
         self._tail = b""
         self._hash = hashlib.sha256()
-        for text in (scope["path"], scope["query_string"].decode("latin-1"), kind.strip().lower()):
+        # What one key may do to the organisation, another of its project may not.
+        who = principal.key_id if scope["path"].startswith("/v1/organization/") else ""
+        query = scope["query_string"].decode("latin-1")
+        for text in (who, scope["path"], query, kind.strip().lower()):
             self._hash.update(text.encode("utf-8", "surrogatepass") + b"\n")
 
     async def receive(self) -> Message:

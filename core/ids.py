@@ -6,7 +6,7 @@ import string
 ALPHABET = string.ascii_letters + string.digits
 
 
-# Bytes from 248 on are left out, for 248 is the largest multiple of 62: all characters are as likely.
+# Bytes from 248 on, the largest multiple of 62, are left out: then all characters are as likely.
 _CHARACTERS = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
 _LEFT_OUT = bytes(range(256 - 256 % len(ALPHABET), 256))
 

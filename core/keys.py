@@ -27,7 +27,7 @@ SCOPES = {
     "read": "every GET",
     "write": "create, change and delete files, jobs and models",
     "inference": "chat completions",
-    KEYS: "list, create and revoke API keys, read the audit log",
+    KEYS: "manage API keys and retention, read limits and the audit log",
     ADMIN: "manage all projects, their keys and limits, read the whole audit log",
 }
 

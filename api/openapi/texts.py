@@ -40,7 +40,7 @@ PREFIXES = {
     "/v1/organization": "Projects",
     "/v1/projects": "Projects",
     "/v1/project": "Projects",
-    "/v1/retention": "Projects",
+    "/v1/organization/retention": "Results",
     "/v1/audit": "Projects",
     "/health": "Service",
 }
@@ -49,7 +49,7 @@ TAGS = {
     "Files": "Training data and results: upload, read, delete.",
     "Uploads": "Large files, sent in parts.",
     "Fine-tuning": "Jobs that train a model, with their events and checkpoints.",
-    "Results": "Figures, samples and weights of a job.",
+    "Results": "Figures, samples and weights of jobs, and how long they are kept.",
     "Events": "Events as they happen.",
     "Checkpoints": "Who else may use what a job has stored.",
     "Dry runs": "What the grader makes of a model before anything is trained.",
@@ -58,7 +58,7 @@ TAGS = {
     "Models": "Base models, trained models and checkpoints.",
     "Inference": "Ask a model.",
     "Webhooks": "Be told when something ends.",
-    "Projects": "Keys, limits, what was changed and what will be deleted.",
+    "Projects": "Keys, limits and what was changed.",
     "Service": "Whether the service works.",
 }
 
@@ -68,6 +68,7 @@ PARAMETERS = {
     "limit": "How many elements one page holds; brought into the range that the server serves.",
     "order": "`asc` for oldest first, `desc` for newest first.",
     "order_by": "Which time orders the list.",
+    "owner_project_access": "Only keys whose owner still has access, or has it no more.",
     "before": "The id of the first element seen; the page ends in front of it.",
     "status": "Only objects in this state.",
     "include_archived": "Whether projects that were archived are listed too.",

@@ -42,9 +42,10 @@ class Downsampler:
     _edge: float = -math.inf
 
     def __post_init__(self) -> None:
-        buckets = max(1, (self.max_points - 2) // _PER_BUCKET)
-        self._width = (self.last - self.first + 1) / buckets
-        self._whole = self.count <= self.max_points
+        self.whole = self.count <= self.max_points
+        #: Step s lies in bucket (s - first) * buckets // span, in whole numbers.
+        self.buckets = max(1, (self.max_points - 2) // _PER_BUCKET)
+        self.span = self.last - self.first + 1
 
     def add_all(self, points: Iterable[Point]) -> None:
         """Take points."""
@@ -56,10 +57,10 @@ class Downsampler:
             self._steps.append(step)
             self._values.append(value)
 
-    def _edge_after(self, step: int) -> float:
-        bucket = int((step - self.first) / self._width)
-        edge = self.first + (bucket + 1) * self._width
-        return edge if edge > step else edge + self._width
+    def _edge_after(self, step: int) -> int:
+        """Return the first step of the next bucket."""
+        bucket = (step - self.first) * self.buckets // self.span
+        return self.first - (-(bucket + 1) * self.span) // self.buckets
 
     def _close(self) -> None:
         """Take over what stays of the open bucket, and empty it."""
@@ -72,7 +73,7 @@ class Downsampler:
         self.gaps += len(values) - len(measured)
         first, last = (steps[0], values[0]), (steps[-1], values[-1])
         self._ends = (self._ends[0] if self._ends else first, last)
-        stay: set[int] = set(range(len(steps))) if self._whole else set()
+        stay: set[int] = set(range(len(steps))) if self.whole else set()
         if measured:
             # Of equals the first one stays.
             low, high = values.index(min(measured)), values.index(max(measured))
@@ -84,10 +85,29 @@ class Downsampler:
         self._kept += [(steps[index], values[index]) for index in sorted(stay)]
         self._steps, self._values = [], []
 
+    def add_bucket(
+        self, low: Point, high: Point, gap: Point | None, *, steps: int, gaps: int
+    ) -> None:
+        """Take a whole bucket of which somebody else has found the extremes and the first gap.
+
+        `low` and `high` have no value where nothing was measured.
+        """
+        self.steps += steps
+        self.gaps += gaps
+        measured = [point for point in (low, high) if point[1] is not None]
+        for point in measured:
+            self.low = _better(self.low, point, sign=1)
+            self.high = _better(self.high, point, sign=-1)
+        self._kept += sorted({*measured, *([gap] if gap else [])}, key=lambda point: point[0])
+
+    def set_ends(self, first: Point, last: Point) -> None:
+        """Say which points begin and end the curve, where whole buckets were taken."""
+        self._ends = (first, last)
+
     def points(self) -> list[Point]:
         """Return what stays, in order; call it once, when all points have come."""
         self._close()
-        if self._ends is None or self._whole:
+        if self._ends is None or self.whole:
             return self._kept
         first, last = self._ends
         head = [] if self._kept[0] == first else [first]

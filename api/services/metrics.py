@@ -5,17 +5,18 @@ written before these rows were, come out of the JSON of each step: the same numb
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from api.schemas.metrics import CurvePoint, MetricPhase, MetricSeriesObject
+from api.services import series_rows
 from api.services.downsample import Downsampler, Point
+from api.services.series_rows import Window
 from api.tenant import Tenant
 from core.errors import InvalidRequest
-from core.models import Job, Metric, MetricPoint, MetricSeries
+from core.models import Job, Metric
 from core.nearest import nearest
 from core.series import STEPS, numbers_in
 
@@ -44,15 +45,6 @@ _LOOKED_AT = 200
 _BATCH = 5000
 
 
-@dataclass(frozen=True)
-class Window:
-    """Which steps are asked for, and into how many points they go."""
-
-    min_step: int | None
-    max_step: int | None
-    max_points: int
-
-
 def list_phases(tenant: Tenant, job: Job) -> list[MetricPhase]:
     """Return the phases that have metrics."""
     steps = func.count(), func.min(Metric.step), func.max(Metric.step)
@@ -71,14 +63,14 @@ def read(
 
     Raises `InvalidRequest` for names that the phase does not have.
     """
-    rows = _rows_of(tenant.session, job, phase)
+    rows = series_rows.of_phase(tenant.session, job, phase)
     known = sorted(set(rows) - {STEPS}) if rows else _names_in_json(tenant.session, job, phase)
     wanted = names or [name for name in HEADLINES if name in known]
     _refuse_unknown(wanted, known, phase.phase)
     curves = [_curve(phase, window) for _ in wanted]
     if rows:
         for name, curve in zip(wanted, curves, strict=True):
-            curve.add_all(_points(tenant.session, rows[name], window))
+            series_rows.fill(tenant.session, rows[name], curve, window)
     elif wanted:
         for step, values in _from_json(tenant.session, job, phase, wanted, window):
             for value, curve in zip(values, curves, strict=True):
@@ -148,29 +140,6 @@ def _point(point: Point | None) -> CurvePoint | None:
     if point is None or point[1] is None:
         return None
     return CurvePoint(step=point[0], value=point[1])
-
-
-def _rows_of(session: Session, job: Job, phase: MetricPhase) -> dict[str, int]:
-    """Return the series of a phase by name; none unless every step of it has its points."""
-    query = select(MetricSeries.name, MetricSeries.id).where(
-        MetricSeries.job_id == job.id, MetricSeries.phase == phase.phase
-    )
-    found = {row.name: row.id for row in session.execute(query)}
-    if STEPS not in found:
-        return {}
-    count = select(func.count()).where(MetricPoint.series_id == found[STEPS])
-    return found if session.scalar(count) == phase.steps else {}
-
-
-def _points(session: Session, series_id: int, window: Window) -> Iterator[Point]:
-    query = select(MetricPoint.step, MetricPoint.value).where(MetricPoint.series_id == series_id)
-    if window.min_step is not None:
-        query = query.where(MetricPoint.step >= window.min_step)
-    if window.max_step is not None:
-        query = query.where(MetricPoint.step <= window.max_step)
-    rows = session.execute(query.order_by(MetricPoint.step).execution_options(yield_per=_BATCH))
-    for batch in rows.partitions():
-        yield from batch
 
 
 def _names_in_json(session: Session, job: Job, phase: MetricPhase) -> list[str]:

@@ -44,8 +44,9 @@ def test_every_bucket_keeps_its_extremes_and_its_gap(points: list[Point], most: 
     if len(points) <= most:
         assert kept == clean
         return
-    width = (points[-1][0] - points[0][0] + 1) / max(1, (most - 2) // 3)
-    by_bucket = itertools.groupby(clean, key=lambda p: int((p[0] - points[0][0]) / width))
+    first, span = points[0][0], points[-1][0] - points[0][0] + 1
+    buckets = max(1, (most - 2) // 3)
+    by_bucket = itertools.groupby(clean, key=lambda p: (p[0] - first) * buckets // span)
     for _, bucket in by_bucket:
         steps = dict(bucket)
         shown = {step: value for step, value in kept if step in steps}

@@ -168,78 +168,77 @@ def test_a_run_of_the_responses_api_asks_the_same(
     assert model_server.body["messages"][0]["content"] in {"0?", "1?", "2?"}
 
 
-@pytest.mark.parametrize(
-    ("data_source", "param", "words"),
-    [
-        (completions(inline([])), "data_source.source.content", "at least one item"),
-        (
-            completions(inline([{"item": {"question": 1, "answer": "a"}}])),
-            "data_source.source.content[0]",
-            "$.question",
+#: What is sent, the `param` of the answer, and words in it.
+RUNS_REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    (completions(inline([])), "data_source.source.content", "at least one item"),
+    (
+        completions(inline([{"item": {"question": 1, "answer": "a"}}])),
+        "data_source.source.content[0]",
+        "$.question",
+    ),
+    (
+        {"type": "jsonl", "source": inline([{"item": {"question": "a", "anwser": "b"}}])},
+        "data_source.source.content[0]",
+        "at $: 'answer' is required.",
+    ),
+    (completions({"type": "stored_completions"}), "data_source.source.type", "file_id"),
+    (completions({"type": "file_id", "id": "file-x"}), "data_source.source.id", "No such file"),
+    (completions(inline(ITEMS), model=None), "data_source.model", "'data_source.model'"),
+    (
+        completions(
+            inline(ITEMS),
+            input_messages={
+                "type": "template",
+                "template": [{"role": "user", "content": "{{sample.output_text}}"}],
+            },
         ),
-        (
-            {"type": "jsonl", "source": inline([{"item": {"question": "a", "anwser": "b"}}])},
-            "data_source.source.content[0]",
-            "at $: 'answer' is required.",
+        "data_source.input_messages.template",
+        "before there is a sample",
+    ),
+    (
+        completions(
+            inline(ITEMS),
+            input_messages={
+                "type": "template",
+                "template": [{"role": "usr", "content": "x"}],
+            },
         ),
-        (completions({"type": "stored_completions"}), "data_source.source.type", "file_id"),
-        (completions({"type": "file_id", "id": "file-x"}), "data_source.source.id", "No such file"),
-        (completions(inline(ITEMS), model=None), "data_source.model", "'data_source.model'"),
-        (
-            completions(
-                inline(ITEMS),
-                input_messages={
-                    "type": "template",
-                    "template": [{"role": "user", "content": "{{sample.output_text}}"}],
-                },
-            ),
-            "data_source.input_messages.template",
-            "before there is a sample",
+        "data_source.input_messages.template.0.role",
+        "usr",
+    ),
+    (
+        completions(inline(ITEMS), sampling_params={"temprature": 1}),
+        "data_source.sampling_params.temprature",
+        "temperature",
+    ),
+    (
+        completions(inline(ITEMS), sampling_params={"reasoning_effort": "high"}),
+        "data_source.sampling_params.reasoning_effort",
+        "no reasoning levels",
+    ),
+    (
+        completions(
+            inline(ITEMS), type="responses", sampling_params={"tools": [{"type": "web_search"}]}
         ),
-        (
-            completions(
-                inline(ITEMS),
-                input_messages={
-                    "type": "template",
-                    "template": [{"role": "usr", "content": "x"}],
-                },
-            ),
-            "data_source.input_messages.template.0.role",
-            "usr",
-        ),
-        (
-            completions(inline(ITEMS), sampling_params={"temprature": 1}),
-            "data_source.sampling_params.temprature",
-            "temperature",
-        ),
-        (
-            completions(inline(ITEMS), sampling_params={"reasoning_effort": "high"}),
-            "data_source.sampling_params.reasoning_effort",
-            "no reasoning levels",
-        ),
-        (
-            completions(
-                inline(ITEMS), type="responses", sampling_params={"tools": [{"type": "web_search"}]}
-            ),
-            "data_source.sampling_params.tools[0]",
-            "web_search",
-        ),
-        (
-            completions(inline(ITEMS), sampling_params={"response_format": {"type": "xml"}}),
-            "data_source.sampling_params.response_format.type",
-            "json_schema",
-        ),
-        ({**completions(inline(ITEMS)), "type": "jsonl"}, "data_source", "grades what is there"),
-    ],
-)
-def test_what_a_run_cannot_do_is_refused_at_once(
-    client: openai.OpenAI, http: httpx.Client, data_source: dict[str, Any], param: str, words: str
-) -> None:
+        "data_source.sampling_params.tools[0]",
+        "web_search",
+    ),
+    (
+        completions(inline(ITEMS), sampling_params={"response_format": {"type": "xml"}}),
+        "data_source.sampling_params.response_format.type",
+        "json_schema",
+    ),
+    ({**completions(inline(ITEMS)), "type": "jsonl"}, "data_source", "grades what is there"),
+]
+
+
+def test_what_a_run_cannot_do_is_refused_at_once(client: openai.OpenAI, http: httpx.Client) -> None:
     made = create(client)
-    response = http.post(f"/v1/evals/{made.id}/runs", json={"data_source": data_source})
-    error = error_of(response, 400)
-    assert error["param"] == param
-    assert words in error["message"]
+    for data_source, param, words in RUNS_REFUSED:
+        response = http.post(f"/v1/evals/{made.id}/runs", json={"data_source": data_source})
+        error = error_of(response, 400)
+        assert error["param"] == param
+        assert words in error["message"]
 
 
 def test_a_field_that_no_item_has_is_said_before_anything_is_graded(

@@ -103,40 +103,39 @@ def test_every_criterion_of_ours_is_taken(http: httpx.Client) -> None:
     assert made.json()["testing_criteria"][3]["headers"] == {"K": "**********"}
 
 
-@pytest.mark.parametrize(
-    ("change", "param", "words"),
-    [
-        ({"testing_criteria": []}, "testing_criteria", "1 to 50 criteria"),
-        (
-            {"testing_criteria": [{k: v for k, v in SIMILAR.items() if k != "pass_threshold"}]},
-            "testing_criteria[0].pass_threshold",
-            "needs a pass_threshold",
-        ),
-        ({"testing_criteria": [{**LABEL, "model": "gpt-9"}]}, "testing_criteria[0].model", "gpt-9"),
-        ({"testing_criteria": [{**EXACT, "opperation": "eq"}]}, "testing_criteria[0]", "operation"),
-        ({"data_source_config": {"type": "custom"}}, "data_source_config", "needs an item_schema"),
-        (
-            {"data_source_config": {"type": "custom", "item_schema": {"type": "objekt"}}},
-            "data_source_config",
-            "objekt",
-        ),
-        (
-            {"data_source_config": {"type": "custom", "schema": {"properties": []}}},
-            "data_source_config",
-            "needs an item_schema",
-        ),
-        ({"data_source_config": {**CUSTOM, "schema": {}}}, "data_source_config", "one of them"),
-        ({"data_source_config": {"type": "table"}}, "data_source_config.type", "custom"),
-        ({"testing_criterias": []}, "testing_criterias", "testing_criteria"),
-    ],
-)
-def test_what_cannot_be_tested_is_refused(
-    http: httpx.Client, change: dict[str, Any], param: str, words: str
-) -> None:
-    body = {"data_source_config": CUSTOM, "testing_criteria": [EXACT], **change}
-    error = error_of(http.post("/v1/evals", json=body), 400)
-    assert error["param"].startswith(param)
-    assert words in error["message"]
+#: What is sent, the `param` of the answer, and words in it.
+EVALS_REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"testing_criteria": []}, "testing_criteria", "1 to 50 criteria"),
+    (
+        {"testing_criteria": [{k: v for k, v in SIMILAR.items() if k != "pass_threshold"}]},
+        "testing_criteria[0].pass_threshold",
+        "needs a pass_threshold",
+    ),
+    ({"testing_criteria": [{**LABEL, "model": "gpt-9"}]}, "testing_criteria[0].model", "gpt-9"),
+    ({"testing_criteria": [{**EXACT, "opperation": "eq"}]}, "testing_criteria[0]", "operation"),
+    ({"data_source_config": {"type": "custom"}}, "data_source_config", "needs an item_schema"),
+    (
+        {"data_source_config": {"type": "custom", "item_schema": {"type": "objekt"}}},
+        "data_source_config",
+        "objekt",
+    ),
+    (
+        {"data_source_config": {"type": "custom", "schema": {"properties": []}}},
+        "data_source_config",
+        "needs an item_schema",
+    ),
+    ({"data_source_config": {**CUSTOM, "schema": {}}}, "data_source_config", "one of them"),
+    ({"data_source_config": {"type": "table"}}, "data_source_config.type", "custom"),
+    ({"testing_criterias": []}, "testing_criterias", "testing_criteria"),
+]
+
+
+def test_what_cannot_be_tested_is_refused(http: httpx.Client) -> None:
+    for change, param, words in EVALS_REFUSED:
+        body = {"data_source_config": CUSTOM, "testing_criteria": [EXACT], **change}
+        error = error_of(http.post("/v1/evals", json=body), 400)
+        assert error["param"].startswith(param)
+        assert words in error["message"]
 
 
 def test_lists_follow_order_and_order_by(client: openai.OpenAI) -> None:

@@ -120,6 +120,19 @@ def test_a_key_that_may_not_make_the_request_gets_no_answer(
     error_of(http.post(FILES, headers=mismatched), 401)
 
 
+def test_an_admins_answer_is_for_nobody_else(
+    api: Api, http: httpx.Client, sessions: sessionmaker[Session]
+) -> None:
+    with sessions() as session:
+        own = session.scalars(select(ApiKey.project_id)).first()
+    admin = member(api, sessions, "admin", project_id=own)
+    made = admin.http.post("/v1/organization/projects", json={"name": "secret"}, headers=KEY)
+    again = admin.http.post("/v1/organization/projects", json={"name": "secret"}, headers=KEY)
+    assert again.content == made.content
+    refusal = http.post("/v1/organization/projects", json={"name": "secret"}, headers=KEY)
+    assert error_of(refusal, 400)["code"] == "idempotency_key_reused"
+
+
 def test_a_second_one_while_the_first_is_being_made(
     http: httpx.Client, sessions: sessionmaker[Session]
 ) -> None:

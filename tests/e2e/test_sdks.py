@@ -221,7 +221,7 @@ def test_webhooks_are_what_the_clients_unwrap(life: Life, receiver: Receiver) ->
 def test_a_client_that_leaves_ends_the_generation(stack: Stack, life: Life) -> None:
     with pytest.raises(openai.APITimeoutError):
         life.client.with_options(timeout=2).chat.completions.create(
-            model=life.base,
+            model=life.model,
             messages=[{"role": "user", "content": "Count."}],
             logit_bias={"2": -100},  # the token that ends an answer
             max_completion_tokens=4000,

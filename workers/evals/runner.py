@@ -30,15 +30,14 @@ class EvalRunner:
     ) -> None:
         self._context, self._owner = context, owner
         self._stopping, self._manner = stopping, manner or Manner()
-        self._threads: ThreadPoolExecutor | None = None
+        # Its threads start with their first work, so not in a process that is forked later.
+        self._threads = ThreadPoolExecutor(PLACES, thread_name_prefix="evals")
         self._free = threading.Semaphore(PLACES)
 
     def poke(self) -> None:
         """Look for queued runs, unless every place is taken: who has one looks when it is done."""
         if not self._free.acquire(blocking=False):
             return
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(PLACES, thread_name_prefix="evals")
         self._threads.submit(self._work)
 
     def _work(self) -> None:

@@ -257,7 +257,7 @@ class Validator:
             more += (
                 f" (Looked for among {self._seen.share:.1%} of the rows: the file is very long.)"
             )
-        finding = Finding("duplicate_row", "/messages", message + more)
+        finding = Finding("duplicate_row", "", message + more)
         self._found.add(finding, line=first.line, offset=first.offset, count=count)
 
     def _add(self, finding: Finding) -> bool:
