@@ -193,8 +193,7 @@ class Job:
         proved = self._prove(directory)
         if not proved["differs_from_base"]:
             self.reports.warn(
-                "The exported model answers exactly as the one that training started from: "
-                "nothing was learned."
+                "The exported model answers exactly as the base model does: nothing was learned."
             )
         self.reports.checkpoint(
             directory, self.progress, metrics, self.policy.kind, final=True, proof=proved
@@ -233,7 +232,7 @@ class Job:
         self.reports.checkpoint(directory, self.progress, metrics, self.policy.kind, final=False)
 
     def _prove(self, directory: Path) -> dict[str, Any]:
-        rows = (self.evaluator.rows or self.rows)[:PROOF_ROWS]
+        rows = [*self.evaluator.rows, *self.rows][:PROOF_ROWS]
         greedy = self.collector.collect(rows, self.evaluator.sampling)
         groups = [Group(r.row.token_ids, [r.completion.token_ids]) for r in greedy]
         proof.record(self.policy, groups, directory / "proof.json")

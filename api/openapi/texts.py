@@ -121,7 +121,7 @@ UNSEEN: dict[str, list[dict[str, Any]]] = {
             "in": "query",
             "style": "deepObject",
             "explode": True,
-            "schema": {"type": "object", "additionalProperties": {"type": "string"}},
+            "schema": {"type": "object"},
         }
     ]
     for name in ("list_jobs", "list_dry_runs")

@@ -5,7 +5,7 @@ Ranges are OpenAI's. Whether the model can do what is asked is the model server'
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from api.schemas.chat_messages import Message, Unsupported
 from api.schemas.chat_tools import MAX_TOOLS, ResponseFormat, Tool, ToolChoice, check_choice
@@ -25,6 +25,15 @@ WITHOUT_EFFECT = frozenset(
     }
 )
 
+
+def _boolean(value: Any) -> Any:
+    """Refuse 0, which a literal takes for False."""
+    if value is not None and not isinstance(value, bool):
+        raise ValueError("must be false")
+    return value
+
+
+OnlyFalse = Annotated[Literal[False], BeforeValidator(_boolean)]
 Penalty = Annotated[float, Field(ge=-2, le=2)] | None
 TokenId = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 #: By the token ids of the model's own tokenizer.
@@ -41,7 +50,7 @@ class StreamOptions(RequestBody):
     """Options of a streamed answer."""
 
     include_usage: bool | None = None
-    include_obfuscation: Literal[False] | None = None
+    include_obfuscation: OnlyFalse | None = None
 
 
 class Sampling(RequestBody):
@@ -101,7 +110,7 @@ class ChatRequest(Sampling):
     prompt_cache_retention: str | None = None
     safety_identifier: str | None = None
     service_tier: Literal["auto", "default"] | None = None
-    store: Literal[False] | None = None
+    store: OnlyFalse | None = None
 
     audio: Unsupported = None
     function_call: Unsupported = None

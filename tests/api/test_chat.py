@@ -84,57 +84,56 @@ def test_what_was_sent_is_passed_on_and_nothing_is_added(
     assert model_server.body == body
 
 
-@pytest.mark.parametrize(
-    ("change", "param"),
-    [
-        ({"messages": []}, "messages"),
-        ({"messages": [{"content": "x"}]}, "messages[0].role"),
-        ({"messages": [{"role": "boss", "content": "x"}]}, "messages[0].role"),
-        ({"temperature": 2.1}, "temperature"),
-        ({"top_p": -0.1}, "top_p"),
-        ({"n": 0}, "n"),
-        ({"n": 129}, "n"),
-        ({"stop": ["a"] * 5}, "stop"),
-        ({"top_logprobs": 21}, "top_logprobs"),
-        ({"max_completion_tokens": 0}, "max_completion_tokens"),
-        ({"stream": "yes"}, "stream"),
-        ({"store": True}, "store"),
-        ({"service_tier": "flex"}, "service_tier"),
-        ({"audio": {"voice": "alloy"}}, "audio"),
-        ({"top_logprobs": 2}, ""),
-        ({"tool_choice": "required"}, ""),
-        ({"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "g"}}}, ""),
-        ({"tools": [{"type": "custom", "custom": {}}]}, "tools[0].custom"),
-        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
-        ({"response_format": {"type": "json_schema"}}, "response_format"),
-        ({"response_format": {"type": "xml"}}, "response_format.type"),
-        ({"logit_bias": {"the": 5}}, "logit_bias.the"),
-        ({"logit_bias": {"5": 101}}, "logit_bias.5"),
-        ({"stop": []}, "stop"),
-        ({"seed": 2**63}, "seed"),
-        ({"stream_options": {"include_usage": True}}, ""),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0]"),
-        ({"messages": [{"role": "user", "content": None}]}, "messages[0]"),
-        ({"messages": [{"role": "assistant"}]}, "messages[0]"),
-        (
-            {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
-            "messages[0].content[0]",
-        ),
-        (
-            {"messages": [{"role": "user", "content": [image_part("http://10.0.0.1/")]}]},
-            "messages[0].content[0].image_url.url",
-        ),
-        ({"web_search_options": {}}, "web_search_options"),
-        ({"functions": [{"name": "f"}]}, "functions"),
-    ],
-)
-def test_refusals(
-    http: httpx.Client, model_server: ModelServer, change: dict[str, Any], param: str
-) -> None:
-    error = error_of(http.post(CHAT, json={**BODY, **change}), 400)
-    # What concerns several fields names them in the sentence alone.
-    assert error["param"] == (param or None)
-    assert f"'{param or next(iter(change))}'" in error["message"]
+#: Changes to a good body, with what the error names; "" where it concerns several fields.
+REFUSALS: list[tuple[dict[str, Any], str]] = [
+    ({"messages": []}, "messages"),
+    ({"messages": [{"content": "x"}]}, "messages[0].role"),
+    ({"messages": [{"role": "boss", "content": "x"}]}, "messages[0].role"),
+    ({"temperature": 2.1}, "temperature"),
+    ({"top_p": -0.1}, "top_p"),
+    ({"n": 0}, "n"),
+    ({"n": 129}, "n"),
+    ({"stop": ["a"] * 5}, "stop"),
+    ({"top_logprobs": 21}, "top_logprobs"),
+    ({"max_completion_tokens": 0}, "max_completion_tokens"),
+    ({"stream": "yes"}, "stream"),
+    ({"store": True}, "store"),
+    ({"service_tier": "flex"}, "service_tier"),
+    ({"audio": {"voice": "alloy"}}, "audio"),
+    ({"top_logprobs": 2}, ""),
+    ({"tool_choice": "required"}, ""),
+    ({"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "g"}}}, ""),
+    ({"tools": [{"type": "custom", "custom": {}}]}, "tools[0].custom"),
+    ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
+    ({"response_format": {"type": "json_schema"}}, "response_format"),
+    ({"response_format": {"type": "xml"}}, "response_format.type"),
+    ({"logit_bias": {"the": 5}}, "logit_bias.the"),
+    ({"logit_bias": {"5": 101}}, "logit_bias.5"),
+    ({"stop": []}, "stop"),
+    ({"seed": 2**63}, "seed"),
+    ({"stream_options": {"include_usage": True}}, ""),
+    ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0]"),
+    ({"messages": [{"role": "user", "content": None}]}, "messages[0]"),
+    ({"messages": [{"role": "assistant"}]}, "messages[0]"),
+    (
+        {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+        "messages[0].content[0]",
+    ),
+    (
+        {"messages": [{"role": "user", "content": [image_part("http://10.0.0.1/")]}]},
+        "messages[0].content[0].image_url.url",
+    ),
+    ({"web_search_options": {}}, "web_search_options"),
+    ({"functions": [{"name": "f"}]}, "functions"),
+]
+
+
+def test_refusals(http: httpx.Client, model_server: ModelServer) -> None:
+    for change, param in REFUSALS:
+        error = error_of(http.post(CHAT, json={**BODY, **change}), 400)
+        # What concerns several fields names them in the sentence alone.
+        assert error["param"] == (param or None), change
+        assert f"'{param or next(iter(change))}'" in error["message"], change
     assert not model_server.requests
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 import openai
-import pytest
 
 from tests.api.examples import error_of
 from tests.api.running import Api, ClientFor
@@ -44,41 +43,38 @@ def test_the_strict_client_takes_the_answer(
     }
 
 
-@pytest.mark.parametrize("prompt", ["a", ["a", "b"], [1, 2], [[1], [2, 3]]])
-def test_every_form_of_prompt_is_passed_on(
-    http: httpx.Client, model_server: ModelServer, prompt: Any
-) -> None:
+def test_every_form_of_prompt_is_passed_on(http: httpx.Client, model_server: ModelServer) -> None:
     options = {"best_of": 3, "echo": None, "logprobs": 0, "suffix": None, "seed": 3, "user": "u"}
-    assert http.post(PATH, json={**BODY, "prompt": prompt, **options}).status_code == 200
-    passed_on = {"prompt": prompt, "best_of": 3, "logprobs": 0, "seed": 3}
-    assert model_server.body == {"model": "base-1-2024", **passed_on}
+    for prompt in ("a", ["a", "b"], [1, 2], [[1], [2, 3]]):
+        assert http.post(PATH, json={**BODY, "prompt": prompt, **options}).status_code == 200
+        passed_on = {"prompt": prompt, "best_of": 3, "logprobs": 0, "seed": 3}
+        assert model_server.body == {"model": "base-1-2024", **passed_on}
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"prompt": None}, "prompt"),
-        ({"prompt": []}, "prompt"),
-        ({"prompt": ["a", 1]}, "prompt"),
-        ({"prompt": [True]}, "prompt"),
-        ({"prompt": [[]]}, "prompt"),
-        ({"prompt": {"text": "a"}}, "prompt"),
-        ({"prompt": ["a"] * 129}, "prompt"),
-        ({"suffix": "end"}, "suffix"),
-        ({"logprobs": 6}, "logprobs"),
-        ({"best_of": 21}, "best_of"),
-        ({"best_of": 2, "n": 3}, "best_of"),
-        ({"best_of": 2, "stream": True}, "best_of"),
-        ({"best_of": 2, "echo": True}, "best_of"),
-        ({"max_tokens": 0}, "max_tokens"),
-        ({"messages": []}, "messages"),
-    ],
-)
-def test_refusals(
-    http: httpx.Client, model_server: ModelServer, change: dict[str, Any], named: str
-) -> None:
-    error = error_of(http.post(PATH, json={**BODY, **change}), 400)
-    assert f"'{named}'" in error["message"]
+#: Changes to a good body, with what the error names.
+REFUSALS: list[tuple[dict[str, Any], str]] = [
+    ({"prompt": None}, "prompt"),
+    ({"prompt": []}, "prompt"),
+    ({"prompt": ["a", 1]}, "prompt"),
+    ({"prompt": [True]}, "prompt"),
+    ({"prompt": [[]]}, "prompt"),
+    ({"prompt": {"text": "a"}}, "prompt"),
+    ({"prompt": ["a"] * 129}, "prompt"),
+    ({"suffix": "end"}, "suffix"),
+    ({"logprobs": 6}, "logprobs"),
+    ({"best_of": 21}, "best_of"),
+    ({"best_of": 2, "n": 3}, "best_of"),
+    ({"best_of": 2, "stream": True}, "best_of"),
+    ({"best_of": 2, "echo": True}, "best_of"),
+    ({"max_tokens": 0}, "max_tokens"),
+    ({"messages": []}, "messages"),
+]
+
+
+def test_refusals(http: httpx.Client, model_server: ModelServer) -> None:
+    for change, named in REFUSALS:
+        error = error_of(http.post(PATH, json={**BODY, **change}), 400)
+        assert f"'{named}'" in error["message"], change
     assert not model_server.requests
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import delete
 from sqlalchemy.orm import Session, sessionmaker
 
 from api.services import metrics
-from api.services.metrics import Window
+from api.services.series_rows import Window
 from api.tenant import Tenant
 from core import series
 from core.keys import create_project
@@ -23,6 +23,7 @@ def data(step: int) -> dict[str, Any]:
         "step": step,
         "train_mean_reward": step / 10,
         "full_valid_mean_reward": 0.5 if step % 5 == 0 else None,
+        "odd": {"a, b": 1},
         "scores": {"graders": [{"name": "exact", "type": "x", "train_reward_mean": 1.0}]},
         "timing": {"step": {"sampling": 2}},
         "histogram": [1, 2, 3],
@@ -59,6 +60,7 @@ def test_without_names_the_headlines_are_shown(http: httpx.Client, path: str) ->
     ]
     assert body["available"] == [
         "full_valid_mean_reward",
+        "odd.a, b",
         "scores.graders.exact.train_reward_mean",
         "step",
         "timing.step.sampling",
@@ -77,6 +79,10 @@ def test_names_come_in_one_list_or_several(http: httpx.Client, path: str) -> Non
         found = read(http, path, names=names)["series"]
         assert [each["name"] for each in found] == ["step", "timing.step.sampling"]
         assert found[1]["points"][0] == [1, 2.0]
+    odd = read(http, path, names=["odd.a, b", "step"])["series"]
+    assert [each["name"] for each in odd] == ["odd.a, b", "step"]
+    many = ",".join(f"n{number}" for number in range(51))
+    assert "51 names" in error_of(http.get(f"{path}?names={many}"), 400)["message"]
 
 
 def test_fewer_points_and_a_window(http: httpx.Client, path: str) -> None:

@@ -148,7 +148,7 @@ def _endpoint(project_id: str) -> WebhookEndpoint:
         name="w",
         url="https://h.test/",
         event_types=[],
-        secrets=[{"secret": "whsec_none"}],
+        secrets=[{"secret": "whsec_c2VjcmV0", "expires_at": None}],
     )
 
 
