@@ -63,7 +63,10 @@ _OURS = frozenset({"value_error", "assertion_error"})
 
 def reason(detail: ErrorDetails) -> str:
     """Say what is wrong with the value, without the place and without a full stop."""
-    context = dict(detail.get("ctx", {}))
+    context = {
+        name: f"{value:g}" if isinstance(value, float) else value
+        for name, value in detail.get("ctx", {}).items()
+    }
     cause = context.get("error")
     if detail["type"] in _OURS and cause is not None:
         return _bare(str(cause))

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from api.openapi import errors, examples, fields, graders, ranges, texts
+from api.openapi import errors, examples, fields, graders, links, ranges, texts
 from api.openapi.bodies import REF, body_of, body_schemas, request_body, with_refs
 
 SECURITY = "ApiKey"
@@ -47,6 +47,7 @@ def build(app: FastAPI) -> dict[str, Any]:
     for route, method, operation in operations(app, document):
         _describe(route, method, operation)
         examples.add(operation)
+    links.add(document)
     components["schemas"] = dict(sorted(schemas.items()))
     return document
 

@@ -139,6 +139,8 @@ def _check_file(tenant: Tenant, file_id: str, param: str) -> None:
         reason = "No such file in this project; upload it with purpose 'evals'."
     elif not file.live:
         reason = "The file was deleted or has expired; upload it again."
+    elif file.status == "error":
+        reason = f"{file.status_details} Correct the file and upload it again."
     elif file.status != "processed":
         reason = f"It is {file.status} and cannot be read yet; try again later."
     else:

@@ -21,7 +21,7 @@ from core.clock import now
 from core.errors import InvalidRequest
 from core.ids import new_id
 from core.inspection import refusal_of
-from core.inspection.settle import settle
+from core.inspection.settle import OVERDUE_S, settle
 from core.models import File
 from core.store import ObjectStore, Stored
 
@@ -73,7 +73,7 @@ async def create_file(
             stored = await sink.close()
             report = await report_on(watch, named, key, stored)
             file = await run_in_threadpool(record, transactions, file_id, named, stored, report)
-        watch.settle(file)
+        await run_in_threadpool(watch.settle, file)
     return file
 
 
@@ -142,6 +142,7 @@ def new_file(
         status=status,
         created_at=created_at,
         expires_at=None if expiry_s is None else created_at + expiry_s,
+        inspect_after=created_at + OVERDUE_S if status == "uploaded" else None,
     )
     tenant.session.add(file)
     tenant.session.flush()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import partial
 
 from rft.dataset import Report
@@ -13,17 +13,17 @@ from sqlalchemy.orm import Session, sessionmaker
 from starlette.concurrency import run_in_threadpool
 
 from core.errors import RftError
-from core.inspection import Inspection, inspect_bytes
-from core.inspection.inspection import SMALL_BYTES
-from core.inspection.settle import settle
+from core.inspection import Inspection, cannot_be_rows, inspect_here
+from core.inspection.apart import SMALL_BYTES
+from core.inspection.settle import hand_over, settle
 from core.models import File
 from core.store import ObjectStore
 
 logger = logging.getLogger(__name__)
 
-#: Files that are inspected at the same time; further ones are read from the store when it is
-#: their turn.
-PLACES = 8
+#: Files that are inspected at the same time while they arrive. A sender may take as long as he
+#: likes, so further ones have other places, once they are complete.
+PLACES, STORED_PLACES = 8, 4
 #: The answer to an upload waits for the report on a file up to this size, in bytes.
 AWAITED_BYTES = 64 * 1024 * 1024
 #: Longest such wait, in seconds.
@@ -38,39 +38,56 @@ class Inspections:
     def __init__(self, sessions: sessionmaker[Session], store: ObjectStore) -> None:
         self.store = store
         self._sessions = sessions
-        self.threads = ThreadPoolExecutor(PLACES, thread_name_prefix="inspection")
-        self._open: set[Inspection] = set()
+        self._threads = ThreadPoolExecutor(PLACES, thread_name_prefix="inspection")
+        self._stored_threads = ThreadPoolExecutor(STORED_PLACES, thread_name_prefix="stored")
+        self._arriving: set[Inspection] = set()
+        self._stored: set[Inspection] = set()
 
-    def start(self) -> Inspection:
-        """Start one."""
-        inspection = Inspection(self.threads)
-        self._open.add(inspection)
-        inspection.report.add_done_callback(lambda _: self._open.discard(inspection))
-        return inspection
+    def of_arriving(self) -> Inspection | None:
+        """Start one that is fed, or return None while all places are taken."""
+        if len(self._arriving) >= PLACES:
+            return None
+        return self._listed(Inspection(self._threads), self._arriving)
+
+    def of_stored(self) -> Inspection:
+        """Start one of a file that is stored, when it is its turn."""
+        return self._listed(Inspection(self._stored_threads, stored=True), self._stored)
 
     @property
     def waiting(self) -> int:
         """How many inspections have not ended."""
-        return len(self._open)
+        return len(self._arriving) + len(self._stored)
 
     def settle_later(self, inspection: Inspection, file: File) -> None:
-        """Write down the report on a recorded file once there is one."""
+        """Write down the report on a recorded file once there is one; this may be at once."""
         inspection.report.add_done_callback(partial(self._settle, file.id, file.sha256))
 
     def close(self) -> None:
-        """End every inspection; a worker later sees to the files that still wait for theirs."""
-        for inspection in list(self._open):
+        """End every inspection, and leave the files that wait for theirs to a worker."""
+        for inspection in [*self._arriving, *self._stored]:
             inspection.abandon()
-        self.threads.shutdown(wait=False)
+        self._threads.shutdown(wait=False)
+        self._stored_threads.shutdown(wait=False)
+
+    def _listed(self, inspection: Inspection, among: set[Inspection]) -> Inspection:
+        among.add(inspection)
+        inspection.report.add_done_callback(lambda _: among.discard(inspection))
+        return inspection
 
     def _settle(self, file_id: str, sha256: str, report: "Future[Report]") -> None:
-        if report.cancelled():
+        try:
+            found = report.result()
+            with self._sessions.begin() as session:
+                settle(session, file_id, sha256, found)
+        except (CancelledError, RftError, SQLAlchemyError, OSError) as error:
+            logger.warning("%s waits for a worker to inspect it: %r", file_id, error)
+        else:
             return
         try:
             with self._sessions.begin() as session:
-                settle(session, file_id, sha256, report.result())
-        except (RftError, SQLAlchemyError, OSError) as error:
-            logger.warning("%s waits for a worker to inspect it: %s", file_id, error)
+                hand_over(session, file_id)
+        except SQLAlchemyError as error:
+            logger.warning("%s will be inspected when it is overdue: %s", file_id, error)
 
 
 class Watch:
@@ -84,6 +101,8 @@ class Watch:
         self._inspections = inspections
         self._started = time.monotonic()
         self._skipped = False
+        self._begun = False
+        self._hopeless = False
         self._only: bytes | None = None
         self.running: Inspection | None = None
 
@@ -95,24 +114,29 @@ class Watch:
         """Take the next part; a file of a single small one needs no process."""
         if self._skipped:
             return
-        if self.running is None:
+        if not self._begun:
+            self._begun = True
+            self._hopeless = cannot_be_rows(part)
             if len(part) <= SMALL_BYTES:
                 self._only = part
                 return
-            self.running = self._inspections.start()
-        self.running.feed(part)
+            self.running = self._inspections.of_arriving()
+        if self.running is not None:
+            self.running.feed(part)
 
     async def report(self, key: str, size: int) -> Report | None:
         """Return the report on the stored file, or None while it is still inspected."""
+        if self._only is not None:
+            return await run_in_threadpool(inspect_here, [self._only])
         if self.running is None:
-            return await run_in_threadpool(inspect_bytes, self._only or b"")
+            self.running = self._inspections.of_stored()
 
         def rest(offset: int) -> Iterator[bytes]:
             return self._inspections.store.iter(key, start=offset)
 
         self.running.end(rest)
         patience = PATIENCE * (time.monotonic() - self._started)
-        if size <= AWAITED_BYTES or self.running.hopeless:
+        if size <= AWAITED_BYTES or self._hopeless:
             patience = WAIT_S
         waiting = asyncio.wrap_future(self.running.report)
         # Looked at here, so that one which fails after this wait is not logged as forgotten.
@@ -128,7 +152,7 @@ class Watch:
             return None
 
     def settle(self, file: File) -> None:
-        """Have the report on a recorded file written down, if it waits for one."""
+        """Have the report on a recorded file written down, if it waits for one; not on the loop."""
         if self.running is not None and file.status == "uploaded":
             self._inspections.settle_later(self.running, file)
             self.running = None

@@ -29,7 +29,8 @@ MAX_PART_BYTES = 64 * 1024 * 1024
 #: How long an upload takes parts, in seconds.
 LIFE_S = 3600
 
-_READ_BYTES = 4 * 1024 * 1024
+#: What is hashed at a time on the event loop: few enough bytes to keep nobody waiting.
+_READ_BYTES = 1024 * 1024
 
 #: Uploads that this process is completing. A second request for one waits, instead of reading
 #: all its parts as well; the database decides between processes.
@@ -246,9 +247,8 @@ async def _assemble(
     digest = hashlib.md5(usedforsecurity=False)
     with closing(watch):
         async with parts.sinks.open(key_of(file_id), on_part=watch.feed) as sink:
-            async for chunk in iterate_in_threadpool(_bytes_of(parts.store, sources)):
-                if md5 is not None:
-                    digest.update(chunk)
+            content = _bytes_of(parts.store, sources, digest if md5 else None)
+            async for chunk in iterate_in_threadpool(content):
                 await sink.write(chunk)
             if md5 is not None and digest.hexdigest() != md5.lower():
                 raise InvalidRequest(
@@ -262,13 +262,18 @@ async def _assemble(
             made = await run_in_threadpool(
                 _finish, transactions, upload.id, file_id, named, stored, report, sources
             )
-        watch.settle(made[1])
+        await run_in_threadpool(watch.settle, made[1])
     return made
 
 
-def _bytes_of(store: ObjectStore, sources: Sequence[UploadPart]) -> Iterator[bytes]:
+def _bytes_of(
+    store: ObjectStore, sources: Sequence[UploadPart], digest: "hashlib._Hash | None"
+) -> Iterator[bytes]:
     for part in sources:
-        yield from store.iter(part.object_key, _READ_BYTES)
+        for chunk in store.iter(part.object_key, _READ_BYTES):
+            if digest is not None:
+                digest.update(chunk)
+            yield chunk
 
 
 def _finish(

@@ -4,7 +4,15 @@ The rules are those of `rft.dataset`. A large file is read in a process of its o
 the API neither its interpreter nor its memory.
 """
 
-from core.inspection.inspection import Inspection, InspectionFailed, inspect_bytes
-from core.inspection.refusal import refusal_of
+from core.inspection.apart import InspectionFailed, inspect_here, inspect_stored
+from core.inspection.inspection import Inspection
+from core.inspection.refusal import cannot_be_rows, refusal_of
 
-__all__ = ["Inspection", "InspectionFailed", "inspect_bytes", "refusal_of"]
+__all__ = [
+    "Inspection",
+    "InspectionFailed",
+    "cannot_be_rows",
+    "inspect_here",
+    "inspect_stored",
+    "refusal_of",
+]

@@ -1,64 +1,38 @@
 """One inspection: fed while the file arrives, done by a process that may lag behind."""
 
-import json
-import os
 import queue
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from rft.dataset import Report, Validator
-from rft.dataset.lines import BOM
+from rft.dataset import Report
 
-from core.errors import RftError
-from core.process.environment import clean_environment
+from core.inspection.apart import InspectionFailed, inspect_apart
 
 #: What may wait in memory for the process, in bytes; a faster file is read again from the store.
 MAX_LAG_BYTES = 32 * 1024 * 1024
-#: Up to here a process would cost more than the inspection itself, in bytes.
-SMALL_BYTES = 1024 * 1024
 
 #: Gives the bytes of the stored file from an offset on.
 Rest = Callable[[int], Iterator[bytes]]
 
 
-class InspectionFailed(RftError):
-    """The process that inspects a file ended without a report."""
-
-    code = "inspection_failed"
-
-
-class _Abandoned(Exception):
-    """Nobody wants the report any more."""
-
-
-def inspect_bytes(data: bytes) -> Report:
-    """Inspect a small file in this thread."""
-    validator = Validator("auto")
-    validator.feed(data)
-    return validator.close()
-
-
 class Inspection:
     """The inspection of one file. `feed`, then `end` or `abandon`; none of them waits.
 
-    `report` becomes done once the process has read everything. It raises `InspectionFailed` when
-    the process died, and a `StorageError` when what was left over could not be read.
+    A file that is `stored` already is not fed, but read from its beginning once `end` says from
+    where. `report` becomes done once the process has read everything. It raises `InspectionFailed`
+    when the process died, and a `StorageError` when what was left over could not be read.
     """
 
-    def __init__(self, threads: ThreadPoolExecutor) -> None:
+    def __init__(self, threads: ThreadPoolExecutor, *, stored: bool = False) -> None:
         self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._lag = 0
         self._fed = 0
-        self._detached_at: int | None = None
+        self._detached_at = 0 if stored else None
         self._rest: Rest | None = None
         self._abandoned = threading.Event()
-        #: Whether already the first row is no object, so that the file will be refused.
-        self.hopeless = False
-        self.report: Future[Report] = threads.submit(self._run)
+        self.report: Future[Report] = threads.submit(lambda: inspect_apart(self._chunks()))
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the file; nothing is copied."""
@@ -77,53 +51,23 @@ class Inspection:
         self._waiting.put(None)
 
     def abandon(self) -> None:
-        """Give up; the process is ended and `report` becomes an `InspectionFailed`."""
+        """Give up: the process gets nothing more, `report` is cancelled or `InspectionFailed`."""
         self._abandoned.set()
         self._waiting.put(None)
         self.report.cancel()
 
-    def _run(self) -> Report:
-        head = self._waiting.get()
-        if head is None:
-            raise InspectionFailed("The inspection of a file ended before its first byte.")
-        self.hopeless = not head.removeprefix(BOM).lstrip().startswith(b"{")
-        process = _start()
-        try:
-            assert process.stdin is not None and process.stdout is not None
-            with process.stdin as sink:
-                for chunk in self._chunks(head):
-                    sink.write(chunk)
-            return Report.from_dict(json.load(process.stdout))
-        except (BrokenPipeError, json.JSONDecodeError, _Abandoned) as error:
-            raise InspectionFailed("The inspection of a file ended without a report.") from error
-        finally:
-            process.kill()
-            process.wait()
-            if process.stdout:
-                process.stdout.close()
-
-    def _chunks(self, head: bytes) -> Iterator[bytes]:
-        chunk: bytes | None = head
-        while chunk is not None:
-            if self._abandoned.is_set():
-                raise _Abandoned
+    def _chunks(self) -> Iterator[bytes]:
+        while (chunk := self._waiting.get()) is not None:
+            self._check()
             yield chunk
             with self._lock:
                 self._lag -= len(chunk)
-            chunk = self._waiting.get()
-        if self._abandoned.is_set():
-            raise _Abandoned
+        self._check()
         if self._detached_at is not None and self._rest is not None:
             for chunk in self._rest(self._detached_at):
-                if self._abandoned.is_set():
-                    raise _Abandoned
+                self._check()
                 yield chunk
 
-
-def _start() -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "core.inspection.child", "auto"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=clean_environment(os.environ),
-    )
+    def _check(self) -> None:
+        if self._abandoned.is_set():
+            raise InspectionFailed("The inspection of a file was given up: nobody wants it.")

@@ -1,9 +1,18 @@
 """The sentence that refuses a file which is no JSON Lines."""
 
 from rft.dataset import RULES, Problem, Report
+from rft.dataset.lines import BOM
 
 #: The most lines that one refusal lists; the others are counted.
 MAX_LISTED = 20
+#: How much of a file's beginning tells whether its first row is an object, in bytes.
+_BEGINNING = 4096
+
+
+def cannot_be_rows(head: bytes) -> bool:
+    """Say whether a file that begins like this will be refused: its first row is no object."""
+    first = head[:_BEGINNING].removeprefix(BOM).lstrip()
+    return bool(first) and not first.startswith(b"{")
 
 
 def refusal_of(report: Report) -> str | None:

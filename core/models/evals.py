@@ -56,7 +56,8 @@ class EvalRun(Base):
     phase: Mapped[str | None] = mapped_column(String(32))
     step: Mapped[int | None] = mapped_column(Integer)
     status: Mapped[str] = mapped_column(String(16), default="queued")
-    data_source: Mapped[dict[str, Any]] = mapped_column(Json)
+    # It may hold every item: only who reads it loads it.
+    data_source: Mapped[dict[str, Any]] = mapped_column(Json, deferred=True)
     meta: Mapped[dict[str, str] | None] = mapped_column("metadata", Json)
     result_counts: Mapped[dict[str, int]] = mapped_column(Json, default=dict)
     per_model_usage: Mapped[list[dict[str, Any]]] = mapped_column(Json, default=list)

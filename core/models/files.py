@@ -13,7 +13,10 @@ UploadStatus: TypeAlias = Literal["pending", "completed", "cancelled", "expired"
 
 
 class File(Base):
-    """An uploaded or produced file; its bytes lie in the object store under `object_key`."""
+    """An uploaded or produced file; its bytes lie in the object store under `object_key`.
+
+    One that is still `uploaded` at `inspect_after` is inspected by a worker.
+    """
 
     __tablename__ = "files"
     __table_args__ = (Index(None, "project_id", "created_at", "seq"),)
@@ -31,6 +34,7 @@ class File(Base):
     seq: Mapped[int] = mapped_column(BigInteger, default=next_seq)
     expires_at: Mapped[int | None] = mapped_column(BigInteger)
     deleted_at: Mapped[int | None] = mapped_column(BigInteger)
+    inspect_after: Mapped[int | None] = mapped_column(BigInteger)
 
     @property
     def live(self) -> bool:

@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from api.services import inspections, sink
+from core.clock import now
 from core.errors import StoreUnreachable
 from core.models import File
 from core.settings import Settings
@@ -188,9 +189,8 @@ def test_a_form_that_fails_after_its_file(
     assert nothing_left(store, sessions)
 
 
-def test_a_client_that_goes_away(
-    api: Api, store: MemoryStore, sessions: sessionmaker[Session], http: httpx.Client
-) -> None:
+def half_sent(api: Api, http: httpx.Client) -> HTTPConnection:
+    """A connection on which half of an upload was sent."""
     request = http.build_request(
         "POST", "/v1/files", files=[("purpose", (None, "fine-tune")), ("file", ("a", ROWS))]
     )
@@ -200,12 +200,70 @@ def test_a_client_that_goes_away(
     for name in ("authorization", "content-type", "content-length"):
         connection.putheader(name, request.headers[name])
     connection.endheaders(body[: len(body) // 2])
+    return connection
+
+
+def test_a_client_that_goes_away(
+    api: Api, store: MemoryStore, sessions: sessionmaker[Session], http: httpx.Client
+) -> None:
+    connection = half_sent(api, http)
     until(lambda: bool(store.begun))
     connection.sock.shutdown(socket.SHUT_RDWR)
     connection.close()
     until(lambda: not store.begun)
     assert nothing_left(store, sessions)
     assert not api.app.state.parts.inspections.waiting
+
+
+def test_slow_senders_hold_up_nobody_else(
+    api: Api, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspections, "PLACES", 1)
+    slow = half_sent(api, http)
+    until(lambda: bool(api.app.state.parts.inspections.waiting))
+    assert send(http, ROWS).json()["status"] == "processed"
+    assert "Line 1 is" in error_of(send(http, b"[1]\n" * PART), 400)["message"]
+    slow.close()
+
+
+def due(sessions: sessionmaker[Session], file_id: str) -> bool:
+    """Whether a worker inspects the file now."""
+    with sessions() as session:
+        after = session.get_one(File, file_id).inspect_after
+    return after is not None and after <= now()
+
+
+def test_a_file_whose_inspection_fails_is_left_to_a_worker(
+    http: httpx.Client, sessions: sessionmaker[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    made = send(http, ROWS).json()
+    assert made["status"] == "uploaded"
+    assert due(sessions, made["id"])
+
+
+def test_a_process_that_ends_leaves_its_inspections_to_a_worker(
+    api: Api,
+    http: httpx.Client,
+    store: MemoryStore,
+    sessions: sessionmaker[Session],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def endless(*_: object, **__: object) -> Iterator[bytes]:
+        while True:
+            yield ROWS
+            time.sleep(0.01)
+
+    monkeypatch.setattr(store, "iter", endless)
+    monkeypatch.setattr(inspections, "AWAITED_BYTES", 0)
+    monkeypatch.setattr(inspections, "PATIENCE", 0)
+    monkeypatch.setattr(inspections, "PLACES", 0)
+    # The last one waits for a place, and is cancelled before it begins.
+    made = [send(http, ROWS).json() for _ in range(inspections.STORED_PLACES + 1)]
+    assert {each["status"] for each in made} == {"uploaded"}
+    assert not any(due(sessions, each["id"]) for each in made)
+    api.app.state.parts.inspections.close()
+    until(lambda: all(due(sessions, each["id"]) for each in made))
 
 
 def test_a_name_longer_than_a_header_may_be(http: httpx.Client) -> None:

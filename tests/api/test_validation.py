@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from api.services import validation
+from core.inspection import apart
 from core.models import FileReport
 from tests.api.examples import ROWS, error_of, upload
 
@@ -71,9 +72,9 @@ def test_a_large_file_is_read_apart_with_the_same_report(
 ) -> None:
     files = [upload(client, [*ROWS, {**NO_MESSAGES, "n": n}]) for n in range(2)]
     near = report_on(http, files[0].id, kind="supervised")
-    monkeypatch.setattr(validation, "SMALL_BYTES", 0)
-    apart = report_on(http, files[1].id, kind="supervised")
-    assert {**apart, "file_id": files[0].id} == near
+    monkeypatch.setattr(apart, "SMALL_BYTES", 0)
+    far = report_on(http, files[1].id, kind="supervised")
+    assert {**far, "file_id": files[0].id} == near
 
 
 def test_too_many_readers_are_told_to_come_back(

@@ -114,7 +114,7 @@ def test_what_re2_lacks_is_refused_by_name(pattern: str, name: str) -> None:
         ({"group": 2, "reference": "x"}, "pattern", "no group 2; it has 1 groups, named n"),
         ({"group": "m", "reference": "x"}, "pattern", "no group 'm'"),
         ({"group": -1, "reference": "x"}, "pattern", "no group -1"),
-        ({"group": True, "reference": "x"}, "group", "valid integer"),
+        ({"group": True, "reference": "x"}, "group", "whole number"),
         ({"flags": "i"}, "flags", "Unknown field"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What uploads leave behind goes: parts that nobody needs, unfinished objects, unread files."""
+"""What uploads leave behind goes: parts that nobody needs, and unfinished objects."""
 
 import logging
 from collections.abc import Iterator
@@ -6,18 +6,16 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import select
 
-from core import file_reports
 from core.clock import now
 from core.db import make_engine, session_factory
 from core.keys import create_project
-from core.models import File, Project, Upload, UploadPart
+from core.models import Project, Upload, UploadPart
 from core.registry import Registry
 from core.settings import Settings
 from tests.fakes.memory_store import MemoryStore
 from workers import upload_leftovers
 from workers.cleaning import clean_once
 from workers.context import Context
-from workers.inspecting import OVERDUE_S
 from workers.upload_leftovers import GRACE_S
 
 
@@ -97,37 +95,3 @@ def test_objects_that_were_begun_and_forgotten_are_given_up(
     monkeypatch.setattr(upload_leftovers, "STALE_S", -60)
     clean_once(context)
     assert set(store.begun) == {theirs}
-
-
-def test_a_file_whose_inspection_was_lost_is_inspected(
-    context: Context, store: MemoryStore
-) -> None:
-    rows = b'{"messages": [{"role": "user", "content": "1+1?"}]}\n'
-    contents = {"good": (rows, OVERDUE_S + 60), "bad": (b"[]\n", OVERDUE_S), "new": (b"[]\n", 0)}
-    with context.sessions.begin() as session:
-        for name, (content, age_s) in contents.items():
-            sha256 = store.put_bytes(f"files/{name}", content)
-            session.add(
-                File(
-                    id=name,
-                    project_id=session.scalar(select(Project.id)),
-                    filename=name,
-                    purpose="fine-tune",
-                    bytes=len(content),
-                    sha256=sha256,
-                    object_key=f"files/{name}",
-                    status="uploaded",
-                    created_at=now() - age_s,
-                )
-            )
-    store.down = True
-    clean_once(context)
-    store.down = False
-    for _ in contents:
-        clean_once(context)
-    with context.sessions() as session:
-        good, bad, new = (session.get_one(File, name) for name in contents)
-        kept = file_reports.find(session, good.sha256, "reinforcement")
-    assert (good.status, bad.status, new.status) == ("processed", "error", "uploaded")
-    assert kept is not None and kept.ok
-    assert bad.status_details is not None and "Line 1 is not" in bad.status_details

@@ -304,7 +304,7 @@ def test_missing_variable_asks_nobody() -> None:
             "sampling_params.max_completion_tokens",
             "did you mean 'max_completions_tokens'",
         ),
-        ({"sampling_params": {"temperature": 3}}, "sampling_params.temperature", "less than"),
+        ({"sampling_params": {"temperature": 3}}, "sampling_params.temperature", "at most 2"),
         ({"range": [1, 0]}, "range", "must be below"),
         ({"range": [1]}, "range", "at least 2"),
         ({"range_policy": "clamp"}, "range_policy", "Must be"),
