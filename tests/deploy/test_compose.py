@@ -125,7 +125,8 @@ def defines(target: str) -> bool:
     module, name = target.split(":")
     tree = ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())
     names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    for node in tree.body:
+    inside = [each for node in tree.body if isinstance(node, ast.With) for each in node.body]
+    for node in (*tree.body, *inside):
         if isinstance(node, ast.Assign):
             names |= {each.id for each in node.targets if isinstance(each, ast.Name)}
     return name in names
