@@ -5,7 +5,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from httpx import AsyncBaseTransport
 from starlette.types import Scope
 
@@ -18,6 +18,8 @@ from api.limits import RequestLimiter
 from api.middleware import BodyLimit, ResponseHeaders, add_cors
 from api.openapi import reference
 from api.parts import Parts
+from api.paths import path_of
+from api.query_names import refuse_unknown_query
 from api.reads import Reads
 from api.routes import (
     artifacts,
@@ -51,6 +53,7 @@ from api.services.inspections import Inspections
 from api.services.serving import Serving
 from api.services.sink import Sinks
 from api.services.uploads import MAX_PART_BYTES
+from api.stopping import told_to_stop
 from api.upload import FORM_OVERHEAD
 from core import audit
 from core.db import make_engine, session_factory
@@ -60,6 +63,7 @@ from core.notify import Announcer
 from core.process.environment import clean_environment
 from core.registry import Registry
 from core.settings import Settings, get_settings
+from core.starting import starting
 from core.store import ObjectStore
 from graders.http import Outbound, Policy
 
@@ -76,9 +80,18 @@ def create_app(
     """Build the application; nothing is contacted before the first request.
 
     Tests give `store` and `serving_transport` to do without servers. Raises `ConfigurationError`
-    when the list of models or of judges cannot be read.
+    when the list of models or of judges cannot be read, and `SystemExit` where the settings come
+    from the environment: whoever started the program reads one sentence.
     """
-    settings = settings or get_settings()
+    if settings is not None:
+        return _build(settings, store, serving_transport)
+    with starting():
+        return _build(get_settings(), store, serving_transport)
+
+
+def _build(
+    settings: Settings, store: ObjectStore | None, serving_transport: AsyncBaseTransport | None
+) -> FastAPI:
     engine = make_engine(settings.database_url)
     token = settings.serving_token
     registry = Registry.load(settings.models_file)
@@ -115,7 +128,8 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         noting = asyncio.create_task(note_last_use(parts))
-        yield
+        with told_to_stop(parts.events.end_streams):
+            yield
         noting.cancel()
         announcer.close()
         await parts.events.aclose()
@@ -159,7 +173,7 @@ def create_app(
         clone,
         retention,
     ):
-        app.include_router(module.router)
+        app.include_router(module.router, dependencies=[Depends(refuse_unknown_query)])
     dashboard.install(app, settings.dashboard_dir)
     reference.install(app)
     return app
@@ -169,9 +183,10 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
     upload_limit = settings.max_upload_bytes + FORM_OVERHEAD
 
     def limit_for(scope: Scope) -> int:
-        if scope["path"] == "/v1/files":
+        path = path_of(scope)
+        if path == "/v1/files":
             return upload_limit
-        is_part = scope["path"].startswith("/v1/uploads/") and scope["path"].endswith("/parts")
+        is_part = path.startswith("/v1/uploads/") and path.endswith("/parts")
         return MAX_PART_BYTES + FORM_OVERHEAD if is_part else MAX_JSON_BYTES
 
     # The last one added is the outermost.

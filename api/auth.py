@@ -7,6 +7,7 @@ from fastapi import Depends, Request
 from api.admission import admit
 from api.errors import Forbidden
 from api.parts import Parts, PartsDep
+from api.paths import path_of
 from core.errors import InvalidKey
 from core.keys import KnownKey, Principal, hash_of, principal_of
 
@@ -29,12 +30,19 @@ def secret_of(request: Request) -> str:
 
 
 async def get_principal(request: Request, parts: PartsDep) -> Principal:
-    """Return the owner of the request's key; raises `InvalidKey` or `Forbidden`."""
+    """Return the owner of the request's key, counting the request once.
+
+    Raises `InvalidKey`, `Forbidden` or `RateLimited`.
+    """
+    # Middleware that must know whose request it is has let it in already.
+    before: Principal | None = getattr(request.state, "principal", None)
+    if before is not None:
+        return before
     return await let_in(request, parts, await parts.reads.key(hash_of(secret_of(request))))
 
 
 async def let_in(request: Request, parts: Parts, key: KnownKey | None) -> Principal:
-    """Return the owner of a key that was looked up; raises `InvalidKey` or `Forbidden`."""
+    """Return the owner of a key that was looked up; raises as `get_principal` does."""
     principal = principal_of(key, limits=parts.limits)
     await admit(
         request,
@@ -43,7 +51,7 @@ async def let_in(request: Request, parts: Parts, key: KnownKey | None) -> Princi
         limiter=parts.limiter,
         last_use=parts.last_use,
     )
-    scope = required_scope(request.method, request.scope["path"])
+    scope = required_scope(request.method, path_of(request.scope))
     if not principal.may(scope):
         raise Forbidden(
             f"This API key lacks the scope '{scope}'; use a key that has it,"

@@ -143,6 +143,8 @@ def _sentence(path: str, problems: list[tuple[str, str]]) -> str:
     reasons = list(dict.fromkeys(reason for _, reason in problems))
     if problems[0][0] == "missing_required_parameter":
         return reasons[0]
+    if problems[0][0] == "invalid_value" and not path:
+        return " ".join(f"{each[:1].upper()}{each[1:]}." for each in reasons)
     if problems[0][0] == "invalid_value":
         return f"Invalid value for '{path}': {' or '.join(reasons)}."
     return f"Invalid grader at '{path}': {' '.join(reasons)}"

@@ -12,7 +12,7 @@ A route raises an error of `core.errors`, or one of these:
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -192,14 +192,28 @@ def bug(request_id: str) -> JSONResponse:
     return envelope(500, message, code="internal_error")
 
 
+_HANDLERS: dict[type[Exception], Callable[[Request, Exception], JSONResponse]] = {
+    RftError: _known,
+    StorageError: _storage,
+    OperationalError: _database,
+    InterfaceError: _database,
+    NoConnectionFree: _database,
+    DataError: _unstorable,
+    HTTPException: _http,
+    RequestValidationError: _parameter,
+    ClientDisconnect: _disconnected,
+}
+#: What is answered with a sentence of its own; anything else is a bug.
+ANSWERED = tuple(_HANDLERS)
+
+
+def answer_to(request: Request, error: Exception) -> JSONResponse:
+    """Build the answer to one of `ANSWERED`, for middleware, which no handler stands behind."""
+    kind = next(each for each in type(error).__mro__ if each in _HANDLERS)
+    return _HANDLERS[kind](request, error)
+
+
 def install(app: FastAPI) -> None:
     """Register the handlers above on `app`."""
-    app.add_exception_handler(RftError, _known)
-    app.add_exception_handler(StorageError, _storage)
-    app.add_exception_handler(OperationalError, _database)
-    app.add_exception_handler(InterfaceError, _database)
-    app.add_exception_handler(NoConnectionFree, _database)
-    app.add_exception_handler(DataError, _unstorable)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(RequestValidationError, _parameter)
-    app.add_exception_handler(ClientDisconnect, _disconnected)
+    for kind, handler in _HANDLERS.items():
+        app.add_exception_handler(kind, handler)

@@ -4,31 +4,35 @@ The answer to the first one is remembered for a day and given again, word for wo
 or failed has changed nothing and is not remembered: the key may be used again.
 """
 
+import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 from fastapi import Request
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.admission import check_named
-from api.auth import required_scope, secret_of
-from api.errors import Unavailable, envelope
-from api.parts import Parts
+from api.auth import get_principal
+from api.errors import ANSWERED, answer_to, envelope
+from api.parts import Parts, get_parts
+from api.paths import path_of
 from core import idempotency
-from core.errors import InvalidKey, InvalidRequest, RftError
-from core.keys import PREFIX, Principal, authenticate
+from core.errors import InvalidRequest, RftError
+from core.keys import PREFIX, Principal
 from core.models import IdempotentRequest
 
 logger = logging.getLogger(__name__)
 
 #: Paths whose requests change nothing, or ask for no more than a model's answer.
 UNAFFECTED = re.compile(r"/v1/(chat/completions|completions|fine_tuning/alpha/graders/.*)")
+#: Seconds between two signs that a request is still being made; see `idempotency.LOST_S`.
+RENEW_S = idempotency.LOST_S / 10
 #: The longest key, in characters.
 MAX_KEY = 255
 #: The largest answer that is remembered, in bytes: larger than any body that an answer repeats.
@@ -57,28 +61,48 @@ class Idempotency:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = _key(scope)
-        parts: Parts | None = scope["app"].state.parts if key is not None else None
-        principal = await run_in_threadpool(_principal, Request(scope), parts) if parts else None
-        if key is None or parts is None or principal is None:
-            await self.app(scope, receive, send)  # where a bad API key is refused
+        if key is None:
+            await self.app(scope, receive, send)
             return
-        scope["state"]["project_id"] = principal.project_id
-        request = _Hashed(scope, receive, principal)
+        asked = Request(scope)
+        parts = get_parts(asked)
         try:
+            principal = await get_principal(asked, parts)
+            request = _Hashed(scope, receive, principal)
             row_id, before = await run_in_threadpool(_claim, parts, principal, key)
-        except RftError as error:
-            refusal = envelope(error.status, error.message, code=error.code, headers=error.headers)
-            await refusal(scope, receive, send)
+            if before is not None:
+                await request.drain()
+        except ANSWERED as error:
+            await answer_to(asked, error)(scope, receive, send)
             return
         if before is not None:
-            await request.drain()
             await _again(before, request.fingerprint())(scope, receive, send)
             return
         answer = _Answer(parts, row_id, request, send)
         try:
-            await self.app(scope, request.receive, answer.send)
+            async with _renewed(parts, row_id):
+                await self.app(scope, request.receive, answer.send)
         finally:
             await answer.settle()  # a request that ended without an answer gives its key back
+
+
+@asynccontextmanager
+async def _renewed(parts: Parts, row_id: str) -> AsyncIterator[None]:
+    """Keep the key in use within the block, however long the request's body takes to come."""
+
+    async def renew() -> None:
+        while True:
+            await asyncio.sleep(RENEW_S)
+            try:
+                await run_in_threadpool(idempotency.renew, parts.sessions, row_id)
+            except SQLAlchemyError as error:
+                logger.warning("The use of an idempotency key was not written down: %s", error)
+
+    task = asyncio.create_task(renew())
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 class _Hashed:
@@ -96,9 +120,10 @@ class _Hashed:
         self._tail = b""
         self._hash = hashlib.sha256()
         # What one key may do to the organisation, another of its project may not.
-        who = principal.key_id if scope["path"].startswith("/v1/organization/") else ""
+        path = path_of(scope)
+        who = principal.key_id if path.startswith("/v1/organization/") else ""
         query = scope["query_string"].decode("latin-1")
-        for text in (who, scope["path"], query, kind.strip().lower()):
+        for text in (who, path, query, kind.strip().lower()):
             self._hash.update(text.encode("utf-8", "surrogatepass") + b"\n")
 
     async def receive(self) -> Message:
@@ -188,23 +213,10 @@ def _key(scope: Scope) -> str | None:
     """Return the request's idempotency key, or None where it has none or none is honoured."""
     if scope["type"] != "http" or scope["method"] != "POST":
         return None
-    path = scope["path"]
+    path = path_of(scope)
     if not path.startswith("/v1/") or UNAFFECTED.fullmatch(path):
         return None
     return Headers(scope=scope).get("idempotency-key")
-
-
-def _principal(request: Request, parts: Parts) -> Principal | None:
-    """Return who makes the request, or None when it will be refused."""
-    try:
-        secret = secret_of(request)
-        with parts.sessions() as session:
-            principal = authenticate(session, secret, limits=parts.limits)
-        check_named(request, principal, parts.settings.organization_id)
-    except (InvalidKey, DBAPIError):
-        return None
-    scope = required_scope(request.method, request.url.path)
-    return principal if principal.may(scope) else None
 
 
 def _claim(parts: Parts, principal: Principal, key: str) -> tuple[str, IdempotentRequest | None]:
@@ -215,14 +227,7 @@ def _claim(parts: Parts, principal: Principal, key: str) -> tuple[str, Idempoten
             " a UUID is a good one.",
             code="invalid_idempotency_key",
         )
-    try:
-        row_id, before = idempotency.claim(parts.sessions, principal.project_id, key)
-    except DBAPIError as error:
-        logger.error("An idempotency key could not be taken: %s", error)
-        raise Unavailable(
-            "The database cannot be used right now; nothing was changed. Try again.",
-            code="database_unavailable",
-        ) from error
+    row_id, before = idempotency.claim(parts.sessions, principal.project_id, key)
     if before is not None and before.status is None:
         raise KeyInUse(
             "Another request with this Idempotency-Key is being made; wait for its answer, or send"

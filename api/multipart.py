@@ -19,6 +19,8 @@ MAX_PARTS = 32
 #: The longest field that is no file, in bytes.
 MAX_FIELD_BYTES = 8 * 1024
 
+#: Transfer encodings in which a part's bytes are sent as they are.
+_PLAIN = frozenset({b"7bit", b"8bit", b"binary"})
 _EXTENDED = re.compile(rb"""[;\s]filename\*\s*=\s*"?[\w-]+'[^';]*'([^;\s"]+)""", re.IGNORECASE)
 
 
@@ -135,8 +137,11 @@ class _Reader:
         self._header_value += data[start:end]
 
     def _header_ends(self) -> None:
-        if self._header_name.lower() == b"content-disposition":
-            self._disposition = self._header_value
+        name, value = self._header_name.lower(), self._header_value
+        if name == b"content-disposition":
+            self._disposition = value
+        elif name == b"content-transfer-encoding" and value.strip().lower() not in _PLAIN:
+            raise _malformed(f"a part of it is encoded as '{_text(value)}', not sent as it is")
         self._header_name = self._header_value = b""
 
     def _headers_finished(self) -> None:

@@ -2,7 +2,8 @@
 
 from fastapi import Request
 
-from api.tenant import Tenant, TransactionsDep
+from api.tenancy import Tenant
+from api.tenant import TransactionsDep
 from core import limits
 
 #: The most bytes of a form that are not its file.

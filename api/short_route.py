@@ -77,7 +77,7 @@ def _plain_query(request: Request) -> dict[str, Any] | None:
         if name == "limit" and value.isascii() and value.isdigit() and len(value) < 10:
             query[name] = int(value)
         elif name == "after":
-            query[name] = value
+            query[name] = value or None
         else:
             return None
     return query

@@ -9,24 +9,7 @@ from api.auth import PrincipalDep
 from api.parts import PartsDep
 from api.tenancy import Tenant, Transactions
 from core.errors import JobNotFound, NotFound, RftError
-from core.models import (
-    DRY_RUN,
-    TRAINING,
-    File,
-    Job,
-    Upload,
-)
-
-#: Routes take these from here; what they are stands in `api.tenancy`.
-__all__ = [
-    "DryRunDep",
-    "FileDep",
-    "JobDep",
-    "Tenant",
-    "TenantDep",
-    "Transactions",
-    "TransactionsDep",
-]
+from core.models import DRY_RUN, TRAINING, File, Job, Upload
 
 
 class NoSuchUpload(NotFound):

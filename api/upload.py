@@ -40,7 +40,9 @@ class Received:
             if nested
             else (self.fields, sent.name)
         )
-        if not isinstance(outer, dict) or key in outer:
+        if not isinstance(outer, dict):
+            raise _twice(sent.name.partition("[")[0])
+        if key in outer:
             raise _twice(sent.name)
         outer[key] = sent.value
 

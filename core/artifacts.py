@@ -16,9 +16,14 @@ from core.queue import TRAIN, enqueue_wake
 MERGE_TTL_S = 3600
 
 
+def root_of(object_prefix: str) -> str:
+    """Return where all objects of a checkpoint lie; its weights lie under `object_prefix`."""
+    return object_prefix.removesuffix("/model")
+
+
 def merged_prefix(object_prefix: str) -> str:
     """Return where the merged weights of a checkpoint lie, beside its own under `object_prefix`."""
-    return f"{object_prefix.removesuffix('/model')}/merged"
+    return f"{root_of(object_prefix)}/merged"
 
 
 def request_merge(session: Session, checkpoint: Checkpoint) -> None:

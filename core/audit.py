@@ -142,10 +142,12 @@ class _Seen:
 
     def before_commit(self, session: Session) -> None:
         session.flush()
+        objects = (self.added or self.changed)[:MAX_NAMED]
+        if not (objects or self.by_statement):
+            return
         describe = _asked.get()
         change = describe() if describe else None
-        objects = (self.added or self.changed)[:MAX_NAMED]
-        if change is None or not (objects or self.by_statement):
+        if change is None:
             return
         shown = [_shown(each) for each in objects]
         ids = [each["id"] for each in shown]

@@ -1,22 +1,20 @@
 """Deliveries: one event on its way to one endpoint, tried until it arrives or 72 hours are over.
 
-An event becomes one row for each endpoint of its project that wants it. A worker claims a row with
-a lease, sends the message outside of any transaction and records the outcome under the number of
-its attempt, so that a holder that was too slow changes nothing. Due times and leases follow the
-database's clock.
+An event becomes one row for each endpoint of its project that wants it. A worker claims a row
+(`core.delivery_claims`), sends the message outside of any transaction and records the outcome under
+the number of its attempt, so that a holder that was too slow changes nothing. Due times and leases
+follow the database's clock.
 """
 
 import random
-from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, cast, delete, func, or_, select, update
+from sqlalchemy import BigInteger, cast, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from core import audit
 from core.clock import database_now, now
+from core.delivery_claims import LEASE_S, Claimed
 from core.ids import new_id
 from core.models import Outbox, WebhookDelivery, WebhookEndpoint
 from core.webhooks import Outcome
@@ -28,23 +26,6 @@ KEPT_S = 30 * 24 * 3600
 WAITS_S = (5, 30, 120, 300, 900, 1800, 3600, 7200, 14_400)
 LAST_WAIT_S = 28_800
 JITTER = 0.2
-#: Seconds that a worker holds a delivery; one that dies with it lets another try after them.
-LEASE_S = 60.0
-#: Messages to one endpoint at the same time.
-PER_ENDPOINT = 4
-
-
-@dataclass(frozen=True)
-class Claimed:
-    """A delivery that the caller now holds, with all that sending it takes."""
-
-    id: str
-    attempt: int
-    endpoint_id: str
-    url: str
-    message_id: str
-    event: dict[str, Any]
-    secrets: Sequence[dict[str, Any]] = field(repr=False)
 
 
 def fan_out(session: Session, *, limit: int = 100) -> int:
@@ -93,76 +74,6 @@ def _deliver_to_all(session: Session, project_id: str, event: dict[str, Any]) ->
                     give_up_at=now() + TRIED_S,
                 )
             )
-
-
-def claim_due(
-    session: Session, *, held: Collection[str] = (), limit: int = 32, lease_s: float = LEASE_S
-) -> list[Claimed]:
-    """Take up to `limit` deliveries that are due.
-
-    `held` names the endpoints of the deliveries that the caller still holds, one entry each: an
-    endpoint gets `PER_ENDPOINT` at a time, so that one that hangs leaves room for the others.
-    """
-    load = Counter(held)
-    busy = [endpoint_id for endpoint_id, count in load.items() if count >= PER_ENDPOINT]
-    rows = session.execute(
-        select(WebhookDelivery.id, WebhookEndpoint)
-        .join(WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id)
-        .where(
-            _due(),
-            WebhookEndpoint.enabled,
-            WebhookEndpoint.deleted_at.is_(None),
-            WebhookEndpoint.id.not_in(busy),
-        )
-        .order_by(WebhookDelivery.next_attempt_at, WebhookDelivery.seq)
-        .limit(8 * limit)
-        .with_for_update(skip_locked=True, of=WebhookDelivery)
-    ).all()
-    claimed: list[Claimed] = []
-    for delivery_id, endpoint in rows:
-        if len(claimed) == limit:
-            break
-        if load[endpoint.id] < PER_ENDPOINT:
-            taken = _take(session, delivery_id, endpoint, lease_s)
-            if taken is not None:
-                load[endpoint.id] += 1
-                claimed.append(taken)
-    return claimed
-
-
-def _due() -> ColumnElement[bool]:
-    free = or_(
-        WebhookDelivery.lease_expires_at.is_(None),
-        WebhookDelivery.lease_expires_at < database_now(),
-    )
-    due = WebhookDelivery.next_attempt_at <= database_now()
-    return (WebhookDelivery.status == "pending") & due & free
-
-
-def _take(
-    session: Session, delivery_id: str, endpoint: WebhookEndpoint, lease_s: float
-) -> Claimed | None:
-    row = session.scalar(
-        update(WebhookDelivery)
-        .where(WebhookDelivery.id == delivery_id, _due())
-        .values(
-            attempts=WebhookDelivery.attempts + 1,
-            lease_expires_at=database_now() + lease_s,
-            last_attempt_at=now(),
-        )
-        .returning(WebhookDelivery)
-    )
-    if row is None:
-        return None  # another worker took it since the SELECT
-    return Claimed(
-        id=row.id,
-        attempt=row.attempts,
-        endpoint_id=endpoint.id,
-        url=endpoint.url,
-        message_id=row.message_id,
-        event=row.event,
-        secrets=list(endpoint.secrets),
-    )
 
 
 def record(session: Session, claimed: Claimed, outcome: Outcome) -> str | None:

@@ -5,14 +5,14 @@ holds the messages. Both come out as messages of a chat request. The parts that 
 API calls `input_text` and the like are written as chat requests want them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from core.errors import InvalidRequest
 from graders.errors import GradeError, SpecProblem, TemplateError
-from graders.judges.messages import Messages
+from graders.judges.messages import Message, Messages
 from graders.paths import Absent, Context, Path
 from graders.problems import explain
 from graders.template import paths_of
@@ -99,15 +99,32 @@ def _text_format(text: Mapping[str, Any], param: str) -> dict[str, Any] | None:
     )
 
 
+def read_paths(input_messages: Mapping[str, Any]) -> frozenset[Path]:
+    """Return the fields of an item that input messages read; they passed `read_input`."""
+    if input_messages["type"] == "item_reference":
+        return frozenset([_path(input_messages["item_reference"])])
+    return _paths(_Template.model_validate({"input": input_messages["template"]}).input)
+
+
+def _paths(messages: Sequence[Message]) -> frozenset[Path]:
+    return paths_of([text for message in messages for text in message.templates()])
+
+
+def _path(reference: str) -> Path:
+    return Path.parse(reference.strip().removeprefix("{{").removesuffix("}}").strip())
+
+
 def _written(template: Any, param: str) -> Render:
     try:
         messages = _Template.model_validate({"input": template}).input
     except ValidationError as error:
         raise _invalid(explain(error, _Template)[0], param) from error
-    texts = [text for message in messages for text in message.templates()]
-    if any(path.namespace == "sample" for path in paths_of(texts)):
+    if any(path.namespace == "sample" for path in _paths(messages)):
         raise _no_sample(param)
     fills = [message.compiled() for message in messages]
+    for number, (message, fill) in enumerate(zip(messages, fills, strict=True)):
+        if not _paths([message]):
+            _check_constant(fill, f"{param}.{number}.content")
 
     def render(item: Mapping[str, Any]) -> list[dict[str, Any]]:
         context = Context({}, dict(item))
@@ -116,10 +133,18 @@ def _written(template: Any, param: str) -> Render:
     return render
 
 
-def _referenced(reference: str, param: str) -> Render:
-    text = reference.strip().removeprefix("{{").removesuffix("}}").strip()
+def _check_constant(fill: Callable[[Context], dict[str, Any]], param: str) -> None:
+    """Raise InvalidRequest for a message that no item can mend."""
     try:
-        path = Path.parse(text)
+        _message(fill(Context({}, {})), "the message")
+    except GradeError as error:
+        message = f"Invalid value for '{param}': {error.detail}"
+        raise InvalidRequest(message, param=param, code="invalid_value") from error
+
+
+def _referenced(reference: str, param: str) -> Render:
+    try:
+        path = _path(reference)
     except TemplateError as error:
         message = f"Invalid value for '{param}': {error}."
         raise InvalidRequest(message, param=param, code="invalid_value") from error

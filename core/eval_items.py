@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.eval_input import read_paths
 from core.evals import grader_of
 from graders import jsontext
 from graders.paths import Absent, Path
@@ -68,12 +69,17 @@ class ItemSchema:
 
 
 class Needed:
-    """The fields of items that criteria read; one that no item has is a mistake in either."""
+    """The fields that a run reads of items; one that no item has is a mistake in either."""
 
-    def __init__(self, criteria: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, criteria: Iterable[Mapping[str, Any]], data_source: Mapping[str, Any]
+    ) -> None:
         specs = [parse_grader(grader_of(each)) for each in criteria]
         paths = {path for spec in specs for path in variables(spec) if path.namespace == "item"}
-        self._lacking: dict[Path, Path | None] = dict.fromkeys(sorted(paths, key=str))
+        self._readers = dict.fromkeys(paths, "A criterion")
+        if data_source.get("input_messages") is not None:
+            self._readers |= dict.fromkeys(read_paths(data_source["input_messages"]), "The input")
+        self._lacking: dict[Path, Path | None] = dict.fromkeys(sorted(self._readers, key=str))
 
     def see(self, item: dict[str, Any]) -> None:
         """Take note of what an item has."""
@@ -86,10 +92,10 @@ class Needed:
                 del self._lacking[path]
 
     def check(self) -> None:
-        """Raise `BadEntry` when no item seen has a field that a criterion reads."""
+        """Raise `BadEntry` when no item seen has a field that is read."""
         for path, suggestion in self._lacking.items():
             hint = f"did you mean {suggestion}?" if suggestion else "add it to the items."
-            raise BadEntry(f"A criterion reads {path}, which no item has; {hint}")
+            raise BadEntry(f"{self._readers[path]} reads {path}, which no item has; {hint}")
 
 
 def sample_of(sample: Mapping[str, Any] | None) -> dict[str, Any]:

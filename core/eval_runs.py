@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, exists, func, select, update
+from sqlalchemy import Select, delete, exists, func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from core.clock import database_now, now
 from core.errors import StaleFence
 from core.events import storable
-from core.models import EvalRun
+from core.models import EvalItem, EvalRun
 from core.queue import enqueue_webhook
 
 QUEUED, IN_PROGRESS = "queued", "in_progress"
@@ -146,6 +146,26 @@ def reap_expired(session: Session) -> list[str]:
         if taken is not None:
             reaped.append(run_id)
     return reaped
+
+
+def forget_items(session: Session, *, limit: int) -> int:
+    """Delete up to `limit` items of deleted runs; returns how many there were."""
+    found = (
+        select(EvalItem.id)
+        .join(EvalRun, EvalRun.id == EvalItem.run_id)
+        .where(EvalRun.deleted_at.is_not(None))
+        .limit(limit)
+    )
+    ids = session.scalars(found).all()
+    session.execute(delete(EvalItem).where(EvalItem.id.in_(ids)))
+    return len(ids)
+
+
+def live_runs(session: Session, project_id: str) -> int:
+    """Count the project's runs that have not ended."""
+    query = select(func.count()).select_from(EvalRun)
+    alive = EvalRun.status.in_(LIVE)
+    return session.scalar(query.where(EvalRun.project_id == project_id, alive)) or 0
 
 
 def any_queued(session: Session) -> bool:

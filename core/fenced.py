@@ -4,27 +4,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from core import job_evals, samples, series, states
+from core import job_evals, samples, series, serving_proofs, states
 from core.clock import now
 from core.errors import StaleFence
 from core.events import add_event
 from core.models import Checkpoint, EvalRun, Event, File, Job, Metric, Rollout, Sample
-
-#: How far each phase lies along a job; evaluations between steps belong to the steps.
-_PLACE = {
-    "loading": 0,
-    "base_evaluation": 1,
-    "warm_start": 2,
-    "warm_start_evaluation": 3,
-    "rl": 4,
-    "dry_run": 4,
-    "step_evaluation": 4,
-    "final_evaluation": 5,
-    "export": 6,
-}
+from core.phases import PLACE, beside, beyond, later
 
 
 class FencedWriter:
@@ -36,14 +24,14 @@ class FencedWriter:
         self._factory = factory
 
     @contextmanager
-    def _write(self) -> Iterator[Session]:
+    def _write(self, **columns: Any) -> Iterator[Session]:
         with self._factory.begin() as session:
             # Writing the row before anything else locks it: a cancel or a reaper waits for this
             # transaction, and writers of one job never interleave.
             held = session.scalar(
                 update(Job)
                 .where(Job.id == self.job_id, Job.fence == self.fence)
-                .values(fence=self.fence)
+                .values(fence=self.fence, **columns)
                 .returning(Job.id)
             )
             if held is None:
@@ -79,11 +67,38 @@ class FencedWriter:
                 phase=None if step is None else phase,
             )
 
-    def metrics(self, phase: str, step: int, data: dict[str, Any]) -> None:
-        """Store the numbers of a step, replacing earlier ones. NaN is refused: send null."""
+    def metrics(
+        self, phase: str, step: int, data: dict[str, Any], *, message: str | None = None
+    ) -> None:
+        """Store the numbers of a step, replacing earlier ones, with an event where one is worded.
+
+        NaN is refused: send null.
+        """
         with self._write() as session:
-            session.merge(Metric(job_id=self.job_id, phase=phase, step=step, data=data))
-            series.record(session, self.job_id, phase, step, data)
+            self._put_metrics(session, phase, step, data)
+            if message is not None:
+                add_event(session, self.job_id, message, data=data, step=step, phase=phase)
+
+    def step_ended(
+        self,
+        phase: str,
+        step: int,
+        data: dict[str, Any],
+        *,
+        message: str,
+        total_steps: int | None,
+        estimated_finish: int | None,
+    ) -> None:
+        """Do what `metrics` and `progress` do at once, with an event of type metrics."""
+        progress = {"phase": phase, "step": step, "total_steps": total_steps}
+        with self._write(**progress, estimated_finish=estimated_finish) as session:
+            self._put_metrics(session, phase, step, data)
+            options: dict[str, Any] = {"type": "metrics", "step": step, "phase": phase}
+            add_event(session, self.job_id, message, data=data, **options)
+
+    def _put_metrics(self, session: Session, phase: str, step: int, data: dict[str, Any]) -> None:
+        session.merge(Metric(job_id=self.job_id, phase=phase, step=step, data=data))
+        series.record(session, self.job_id, phase, step, data)
 
     def rollout(
         self,
@@ -121,17 +136,9 @@ class FencedWriter:
         estimated_finish: int | None,
     ) -> None:
         """Store where the run stands, for people who look at the job."""
-        with self._write() as session:
-            session.execute(
-                update(Job)
-                .where(Job.id == self.job_id)
-                .values(
-                    phase=phase,
-                    step=step,
-                    total_steps=total_steps,
-                    estimated_finish=estimated_finish,
-                )
-            )
+        columns = {"phase": phase, "step": step, "total_steps": total_steps}
+        with self._write(**columns, estimated_finish=estimated_finish):
+            pass
 
     def checkpoint(
         self,
@@ -146,9 +153,11 @@ class FencedWriter:
         phase: str = "rl",
         bytes: int | None = None,
         proof: dict[str, Any] | None = None,
+        prove_serving: bool = False,
     ) -> str:
         """Record a committed checkpoint and return its id; the manifest must be stored already.
 
+        With `prove_serving` the model is asked through the serving service after the job's end.
         A second call for the same phase, step and `is_final` keeps the id and replaces the rest.
         A resumable checkpoint is progress: it clears the count of failed attempts.
         """
@@ -174,6 +183,10 @@ class FencedWriter:
             row.name, row.object_prefix, row.kind = name, object_prefix, kind
             row.metrics, row.has_state, row.deleted_at = metrics, has_state, None
             row.bytes, row.proof = bytes, proof
+            row.serving_due_at, row.serving_attempts = None, 0
+            if prove_serving:
+                row.serving_due_at = 0.0
+                row.proof = {**(proof or {}), "serving": serving_proofs.BEGINNING}
             row.merged_status = row.merged_error = row.merged_at = None
             if has_state:
                 job.failed_attempts = 0
@@ -190,7 +203,7 @@ class FencedWriter:
                     Checkpoint.deleted_at.is_(None),
                 )
             ).all()
-        return max(rows, key=lambda row: (_PLACE[row.phase], row.step), default=None)
+        return max(rows, key=lambda row: (PLACE[row.phase], row.step), default=None)
 
     def drop_state(self, checkpoint_ids: Sequence[str]) -> None:
         """Mark checkpoints as no longer resumable; delete their state objects afterwards."""
@@ -236,14 +249,14 @@ class FencedWriter:
         event says so: somebody may have seen them already.
         """
         # Rollouts carry no phase; those with a step number above 0 come from RL.
-        last_rollout = step if _PLACE[phase] >= _PLACE["rl"] else 0
+        last_rollout = step if PLACE[phase] >= PLACE["rl"] else 0
         with self._write() as session:
             session.execute(
-                delete(Metric).where(Metric.job_id == self.job_id, _beyond(Metric, phase, step))
+                delete(Metric).where(Metric.job_id == self.job_id, beyond(Metric, phase, step))
             )
             forgotten = session.execute(
                 delete(Event)
-                .where(Event.job_id == self.job_id, _beyond(Event, phase, step))
+                .where(Event.job_id == self.job_id, beyond(Event, phase, step))
                 .returning(Event.seq)
             ).all()
             if forgotten:
@@ -254,10 +267,10 @@ class FencedWriter:
                     " the job starts again from there",
                     data={"rewound_to": {"phase": phase, "step": step}},
                 )
-            job_evals.forget_runs(session, self.job_id, _beyond(EvalRun, phase, step))
-            if later := _later(phase):
-                series.forget(session, self.job_id, *later)
-            series.forget(session, self.job_id, *_beside(phase), beyond=step)
+            job_evals.forget_runs(session, self.job_id, beyond(EvalRun, phase, step))
+            if phases_after := later(phase):
+                series.forget(session, self.job_id, *phases_after)
+            series.forget(session, self.job_id, *beside(phase), beyond=step)
             for kept in (Rollout, Sample):
                 session.execute(
                     delete(kept).where(kept.job_id == self.job_id, kept.step > last_rollout)
@@ -268,18 +281,3 @@ class FencedWriter:
         """Move the job to `to` (see `states.transition`); ends this writer unless `to` is held."""
         with self._write() as session:
             states.transition(session, self.job_id, to, fence=self.fence, **details)
-
-
-def _beyond(
-    table: type[Metric] | type[Event] | type[EvalRun], phase: str, step: int
-) -> ColumnElement[bool]:
-    same = and_(table.phase.in_(_beside(phase)), table.step > step)
-    return or_(table.phase.in_(_later(phase)), same)
-
-
-def _later(phase: str) -> list[str]:
-    return [name for name, place in _PLACE.items() if place > _PLACE[phase]]
-
-
-def _beside(phase: str) -> list[str]:
-    return [name for name, place in _PLACE.items() if place == _PLACE[phase]]

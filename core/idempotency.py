@@ -9,7 +9,7 @@ from core.models import IdempotentRequest
 
 #: How long an answer is remembered, in seconds.
 KEPT_S = 24 * 3600
-#: After so many seconds without an answer a request counts as lost with the process that made it.
+#: After so many seconds without an answer or `renew` a request is lost with its process.
 LOST_S = 600
 
 
@@ -35,6 +35,13 @@ def claim(
     return ("", taken) if taken is not None else claim(sessions, project_id, key)
 
 
+def renew(sessions: sessionmaker[Session], row_id: str) -> None:
+    """Note that a claimed request is still being made, so that it does not count as lost."""
+    being_made = (IdempotentRequest.id == row_id) & IdempotentRequest.status.is_(None)
+    with sessions.begin() as session:
+        session.execute(update(IdempotentRequest).where(being_made).values(created_at=now()))
+
+
 def finish(
     sessions: sessionmaker[Session],
     row_id: str,
@@ -57,14 +64,14 @@ def give_back(sessions: sessionmaker[Session], row_id: str) -> None:
         session.execute(delete(IdempotentRequest).where(IdempotentRequest.id == row_id))
 
 
-def trim(session: Session, *, limit: int = 1000) -> None:
+def trim(session: Session, *, limit: int = 10_000) -> None:
     """Delete up to `limit` answers that are older than `KEPT_S`."""
-    old = session.scalars(
+    old = (
         select(IdempotentRequest.id)
         .where(IdempotentRequest.created_at < now() - KEPT_S)
         .order_by(IdempotentRequest.created_at)
         .limit(limit)
-    ).all()
+    )
     session.execute(delete(IdempotentRequest).where(IdempotentRequest.id.in_(old)))
 
 

@@ -22,7 +22,8 @@ ROW_SCHEMA: dict[str, Any] = {
 def ensure_eval(session: Session, job: Job) -> Eval:
     """Return the job's eval, which is made and named in the job where there is none yet."""
     if job.eval_id is not None:
-        return session.get_one(Eval, job.eval_id)
+        # Locked: whoever deletes it looks for its runs, and is to find the one that comes now.
+        return session.get_one(Eval, job.eval_id, with_for_update=True)
     grader = parse_grader(job.method["reinforcement"]["grader"])
     owner = Eval(
         project_id=job.project_id,

@@ -70,7 +70,7 @@ def create_key(
         name=name,
         hash=hash_of(secret),
         prefix=secret[: len(PREFIX) + 4],
-        scopes=list(scopes),
+        scopes=list(dict.fromkeys(scopes)),
         expires_at=expires_at,
     )
     session.add(key)
@@ -152,12 +152,6 @@ def principal_of(key: KnownKey | None, *, limits: Limits = NO_LIMITS) -> Princip
         project_name=key.project_name,
         limits=limits.changed(key.limits),
     )
-
-
-def authenticate(session: Session, secret: str, *, limits: Limits = NO_LIMITS) -> Principal:
-    """Return whom the secret belongs to; `principal_of` says what it raises."""
-    hashed = hash_of(secret)
-    return principal_of(look_up(session.connection(), [hashed]).get(hashed), limits=limits)
 
 
 def note_used(session: Session, used: Mapping[str, int]) -> None:

@@ -11,13 +11,15 @@ from sqlalchemy import case, func, select, update
 from sqlalchemy.orm import Session
 
 from core.clock import now
-from core.errors import QuotaExceeded
+from core.errors import InvalidRequest, QuotaExceeded
 from core.models import Checkpoint, File, Job, Project, Upload, UploadPart
 from core.settings import Settings
 from core.states import TERMINAL
 
 #: The value that lifts a limit of the server for one project.
 UNLIMITED = "unlimited"
+#: The largest number that a limit may be.
+HIGHEST = 2**62
 #: Marks a statement that changes nothing, for those who watch for changes.
 LOCK_ONLY: Mapping[str, Any] = {"synchronize_session": False, "lock_only": True}
 
@@ -105,11 +107,15 @@ def stored_bytes(session: Session, project_id: str) -> int:
 def check_new_job(session: Session, project_id: str, limits: Limits) -> None:
     """Raise `QuotaExceeded` when the project may not have one more job now.
 
-    From here to the end of the transaction no other one adds a job to a project with such a limit.
+    From here to the end of the transaction no other one adds a job to the project or archives it.
+    Raises `InvalidRequest` when one has archived it since the request was let in.
     """
-    if limits.live_jobs is None and limits.gpu_seconds is None:
-        return
     lock_project(session, project_id)
+    if session.scalar(select(Project.archived_at).where(Project.id == project_id)) is not None:
+        raise InvalidRequest(
+            f"Project {project_id} is archived and starts no jobs; use a key of another project.",
+            code="project_archived",
+        )
     if limits.live_jobs is not None and live_jobs(session, project_id) >= limits.live_jobs:
         raise QuotaExceeded(
             f"The project may have {limits.live_jobs} unfinished jobs and dry runs, and has them;"

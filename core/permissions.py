@@ -28,6 +28,12 @@ def shared_with(project_id: str) -> Select[Checkpoint]:
     )
 
 
+def grantees(model: str) -> Select[str]:
+    """Select the ids of the projects that may use a model of another one."""
+    live = CheckpointPermission.deleted_at.is_(None)
+    return select(CheckpointPermission.grantee_id).where(CheckpointPermission.model == model, live)
+
+
 def usable_by(session: Session, project_id: str, name: str) -> Checkpoint | None:
     """Return the stored model of this name if the project owns it or may use it."""
     own = select(Checkpoint).where(

@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 
 from core.clock import now
 from core.errors import InvalidRequest, NotFound
-from core.limits import LIMIT_NAMES, UNLIMITED, live_jobs
+from core.eval_runs import live_runs
+from core.limits import HIGHEST, LIMIT_NAMES, UNLIMITED, live_jobs, lock_project
 from core.models import Project
 from core.nearest import nearest
 
@@ -42,17 +43,23 @@ def find_project(session: Session, name_or_id: str) -> Project:
 def archive_project(session: Session, project: Project) -> None:
     """End a project: its keys are refused from now on, what it stores stays.
 
-    Raises `InvalidRequest` while it has unfinished jobs, which nobody could then cancel.
+    Raises `InvalidRequest` while it has unfinished jobs or runs of evals, which nobody could then
+    cancel.
     """
     if project.archived_at is not None:
         return
-    alive = live_jobs(session, project.id)
-    if alive:
-        raise InvalidRequest(
-            f"Project {project.id} has {alive} unfinished jobs or dry runs; cancel them or wait,"
-            " then archive it.",
-            code="project_in_use",
-        )
+    lock_project(session, project.id)  # a job that is being created meanwhile must not be missed
+    unfinished = {
+        "jobs or dry runs": live_jobs(session, project.id),
+        "runs of evals": live_runs(session, project.id),
+    }
+    for what, alive in unfinished.items():
+        if alive:
+            raise InvalidRequest(
+                f"Project {project.id} has {alive} unfinished {what}; cancel them or wait,"
+                " then archive it.",
+                code="project_in_use",
+            )
     project.archived_at = now()
     session.flush()
 
@@ -77,8 +84,9 @@ def _check(name: str, value: int | str | None) -> None:
         guess = nearest(name, list(LIMIT_NAMES))
         hint = f"did you mean {guess!r}?" if guess else f"limits are {', '.join(LIMIT_NAMES)}."
         raise InvalidRequest(f"There is no limit {name!r}; {hint}", param="limits")
-    number = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= HIGHEST
     if not (value is None or value == UNLIMITED or number):
         raise InvalidRequest(
-            f"The limit {name} must be a whole number from 0, or {UNLIMITED!r}.", param="limits"
+            f"The limit {name} must be a whole number from 0 to 2^62, or {UNLIMITED!r}.",
+            param="limits",
         )

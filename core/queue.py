@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import delete, exists, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, sessionmaker
 
 from core.clock import now
 from core.models import Job, Outbox
@@ -20,6 +20,8 @@ TRAIN = "train"
 LIGHT = "light"
 #: Wakes whoever runs evals: workers of the queue of light work, in a task of its own.
 EVALS = "evals"
+#: Wakes whoever proves that final models are served: workers of the queue of light work, too.
+PROOFS = "proofs"
 #: The task that delivers webhooks; it is sent to the queue of light work.
 DELIVER = "workers.deliver"
 
@@ -62,22 +64,29 @@ def resend_wakes(session: Session) -> list[str]:
 
 
 def drain_outbox(
-    session: Session, send: Callable[[str, dict[str, Any]], None], *, limit: int = 100
+    sessions: sessionmaker[Session],
+    send: Callable[[str, dict[str, Any]], None],
+    *,
+    limit: int = 100,
 ) -> int:
     """Send up to `limit` wake-ups as `send(kind, payload)`, delete them and return how many.
 
-    An exception of `send` propagates; the caller's rollback keeps the messages for the next call.
+    No transaction is open while they are sent; two callers at once may send one twice. An exception
+    of `send` propagates, and the next call sends all of them again.
     """
-    rows = session.scalars(
-        select(Outbox)
-        .where(Outbox.sent_at.is_(None), Outbox.kind == "wake")
-        .order_by(Outbox.id)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    ).all()
+    with sessions() as session:
+        rows = session.scalars(
+            select(Outbox)
+            .where(Outbox.sent_at.is_(None), Outbox.kind == "wake")
+            .order_by(Outbox.id)
+            .limit(limit)
+        ).all()
+    if not rows:
+        return 0
     for row in rows:
         send(row.kind, row.payload)
-        session.delete(row)
+    with sessions.begin() as session:
+        session.execute(delete(Outbox).where(Outbox.id.in_([row.id for row in rows])))
     return len(rows)
 
 

@@ -3,11 +3,15 @@
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from core.errors import ConfigurationError
 from core.nearest import nearest
+from graders.wording import reason
+
+Name = Annotated[str, Field(pattern=r"^\S+$")]
 
 
 @dataclass(frozen=True)
@@ -21,12 +25,12 @@ class BaseModel:
     # A mistyped field would otherwise be ignored.
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    id: str
+    id: Name
     path: Path
-    context_tokens: int
+    context_tokens: Annotated[int, Field(ge=1)]
     owned_by: str
-    created: int
-    aliases: tuple[str, ...] = ()
+    created: Annotated[int, Field(ge=0)]
+    aliases: tuple[Name, ...] = ()
     tool_parser: str | None = None
 
 
@@ -36,23 +40,23 @@ class Registry:
     def __init__(self, models: list[BaseModel], *, source: Path) -> None:
         self._models = models
         self._source = source
+        names = [name for model in models for name in (model.id, *model.aliases)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ConfigurationError(
+                f"Several base models of {source} share an id or alias: {', '.join(twice)};"
+                " rename all but one."
+            )
         self._by_name = {name: model for model in models for name in (model.id, *model.aliases)}
-        if len(self._by_name) != sum(1 + len(model.aliases) for model in models):
-            raise ConfigurationError("Two base models share an id or alias; rename one of them.")
 
     @classmethod
     def load(cls, path: Path) -> "Registry":
-        """Read the file; model paths in it are relative to its folder."""
-        try:
-            document = tomllib.loads(path.read_text(encoding="utf-8"))
-            entries = TypeAdapter(list[BaseModel]).validate_python(document.get("models", []))
-        except FileNotFoundError as error:
-            raise ConfigurationError(
-                f"The model list {path} does not exist; set RFT_MODELS_FILE to the right path."
-            ) from error
-        except (tomllib.TOMLDecodeError, ValidationError) as error:
-            raise ConfigurationError(f"The model list {path} cannot be read: {error}") from error
+        """Read the file; model paths in it are relative to its folder.
+
+        Raises ConfigurationError that names what is wrong with it.
+        """
         folder = path.resolve().parent
+        entries = [_entry(raw, number, path) for number, raw in enumerate(_entries(path), start=1)]
         models = [replace(entry, path=folder / entry.path) for entry in entries]
         return cls(models, source=path)
 
@@ -85,3 +89,35 @@ class Registry:
     def close_match(self, name: str) -> str | None:
         """Return the id or alias that looks most like `name`, for error messages."""
         return nearest(name, self._by_name)
+
+
+def _entries(path: Path) -> list[Any]:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            f"The model list {path} does not exist; set RFT_MODELS_FILE to the right path."
+        ) from error
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"The model list {path} cannot be read: {error}; correct it, or set RFT_MODELS_FILE to"
+            " another one."
+        ) from error
+    entries = document.pop("models", [])
+    if document or not isinstance(entries, list):
+        other = f"not {', '.join(document)}" if document else "as a list of tables"
+        raise ConfigurationError(
+            f"The model list {path} may hold [[models]] entries only, {other}; correct it there."
+        )
+    return entries
+
+
+def _entry(raw: Any, number: int, path: Path) -> BaseModel:
+    try:
+        return TypeAdapter(BaseModel).validate_python(raw)
+    except ValidationError as error:
+        found = error.errors()
+        wrong = [" ".join([*map(str, each["loc"]), reason(each)]) for each in found]
+        raise ConfigurationError(
+            f"Model {number} of the list {path} is wrong: {'; '.join(wrong)}; correct it there."
+        ) from error

@@ -9,17 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Select, cast, func, null, select
+from sqlalchemy import BigInteger, ColumnElement, Select, cast, exists, func, null, or_, select
 from sqlalchemy.orm import Session
 
-from core.models import Checkpoint, EvalRun, Event, File, Job, Metric, Project, Rollout
+from core.eval_runs import LIVE
+from core.models import Checkpoint, Eval, EvalRun, Event, File, Job, Metric, Project, Rollout
 from core.states import TERMINAL
 
 #: What has a time of its own, in the order in which it is shown.
 KINDS = ("files", "checkpoints", "samples", "events", "metrics")
 DAY_S = 24 * 3600
-#: States in which an eval run is not over.
-_RUNNING_EVALS = ("queued", "in_progress")
 
 
 @dataclass(frozen=True)
@@ -98,14 +97,23 @@ def _checkpoints(session: Session, project_id: str, kept_s: int, before: int) ->
 
 
 def _samples(session: Session, project_id: str, kept_s: int, before: int) -> Iterator[Item]:
-    query = _of_ended_jobs(
-        project_id, before, Rollout, func.sum(Rollout.count), func.sum(Rollout.bytes)
+    figures = func.coalesce(func.sum(Rollout.count), 0), func.sum(Rollout.bytes)
+    # A job that failed early has evaluations and no rollouts.
+    evaluated = exists().where(
+        Eval.job_id == Job.id, EvalRun.eval_id == Eval.id, EvalRun.phase.is_not(None)
+    )
+    query = (
+        _of_ended_jobs(project_id, before, *figures)
+        .outerjoin(Rollout, Rollout.job_id == Job.id)
+        .where(or_(Rollout.job_id.is_not(None), evaluated))
     )
     yield from _per_job("samples", session, query, kept_s)
 
 
 def _metrics(session: Session, project_id: str, kept_s: int, before: int) -> Iterator[Item]:
-    query = _of_ended_jobs(project_id, before, Metric, func.count(), cast(null(), BigInteger))
+    query = _of_ended_jobs(project_id, before, func.count(), cast(null(), BigInteger)).join(
+        Metric, Metric.job_id == Job.id
+    )
     yield from _per_job("metrics", session, query, kept_s)
 
 
@@ -132,13 +140,10 @@ def _ended() -> ColumnElement[int]:
     return ended
 
 
-def _of_ended_jobs(
-    project_id: str, before: int, table: type[Rollout] | type[Metric], *figures: Any
-) -> Select[Any]:
+def _of_ended_jobs(project_id: str, before: int, *figures: Any) -> Select[Any]:
     ended = _ended()
     return (
         select(Job.id, ended, *figures)
-        .join(table, table.job_id == Job.id)
         .where(Job.project_id == project_id, Job.status.in_(TERMINAL), ended <= before)
         .group_by(Job.id)
         .order_by(ended, Job.id)
@@ -158,24 +163,14 @@ def _held_files(session: Session, project_id: str) -> Mapping[str, str]:
     for job in session.scalars(live):
         own = (job.training_file, job.validation_file, job.warm_start_file, *job.result_files)
         held |= {file_id: job.id for file_id in own if file_id is not None}
-    runs = select(EvalRun).where(
-        EvalRun.project_id == project_id, EvalRun.status.in_(_RUNNING_EVALS)
+    runs = select(EvalRun.id, EvalRun.data_source).where(
+        EvalRun.project_id == project_id, EvalRun.status.in_(LIVE)
     )
-    for run in session.scalars(runs):
-        held |= dict.fromkeys(_file_ids(run.data_source), run.id)
+    # One at a time: a data source may hold megabytes of items.
+    for run_id, data_source in session.execute(runs, execution_options={"yield_per": 1}):
+        if data_source["source"]["type"] == "file_id":
+            held[data_source["source"]["id"]] = run_id
     return held
-
-
-def _file_ids(value: Any) -> Iterator[str]:
-    """Yield every file that a data source names, at whatever depth."""
-    if isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _file_ids(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _file_ids(inner)
-    elif isinstance(value, str) and value.startswith("file-"):
-        yield value
 
 
 def _held_models(session: Session) -> Mapping[str, str]:
@@ -183,7 +178,7 @@ def _held_models(session: Session) -> Mapping[str, str]:
     jobs = select(Job.init_from, Job.id).where(
         Job.status.not_in(TERMINAL), Job.init_from.is_not(None)
     )
-    runs = select(EvalRun.model, EvalRun.id).where(EvalRun.status.in_(_RUNNING_EVALS))
+    runs = select(EvalRun.model, EvalRun.id).where(EvalRun.status.in_(LIVE))
     needed = [*session.execute(runs), *session.execute(jobs)]
     return {name: holder for name, holder in needed}  # noqa: C416 - rows are no plain pairs
 

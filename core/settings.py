@@ -16,6 +16,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from core.errors import ConfigurationError
+from graders.wording import reason
 
 
 class Settings(BaseSettings):
@@ -94,6 +95,11 @@ class Settings(BaseSettings):
     )
     serving_options: str = Field(
         "", description="Further options of every vLLM server, as on a command line."
+    )
+    serving_proof: bool = Field(
+        True,
+        description="Ask each job's final model, and its base, for the log-probabilities that the"
+        " trainer recorded.",
     )
     dashboard_dir: Path = Field(
         Path("dashboard/dist"), description="Folder of the built dashboard that the API serves."
@@ -236,8 +242,8 @@ class Settings(BaseSettings):
     def _beats_within_lease(self) -> Self:
         if 2 * self.heartbeat_s > self.lease_ttl_s:
             raise ValueError(
-                "RFT_LEASE_TTL_S must be at least twice RFT_HEARTBEAT_S, or a late heartbeat loses"
-                " the job"
+                "the lease RFT_LEASE_TTL_S must be at least twice RFT_HEARTBEAT_S, or a late"
+                " heartbeat loses the job"
             )
         return self
 
@@ -259,16 +265,12 @@ def read_settings(values: Mapping[str, Any] | None = None) -> Settings:
     try:
         return Settings(**(values or {}))
     except ValidationError as error:
-        wrong = [f"{_variable(each['loc'])}{_reason(each['msg'])}" for each in error.errors()]
+        wrong = [f"{_variable(each['loc'])}{reason(each)}" for each in error.errors()]
         raise ConfigurationError(f"The settings are wrong: {'; '.join(wrong)}.") from error
 
 
 def _variable(location: tuple[int | str, ...]) -> str:
     return f"RFT_{str(location[0]).upper()}: " if location else ""
-
-
-def _reason(message: str) -> str:
-    return message.removeprefix("Value error, ")
 
 
 def _backend(url: str) -> str | None:

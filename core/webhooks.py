@@ -61,7 +61,7 @@ def check_event_types(types: Iterable[str], *, param: str = "event_types") -> No
             near = nearest(type, EVENT_TYPES)
             hint = f"the nearest one is '{near}'" if near else f"it sends {', '.join(EVENT_TYPES)}"
             raise InvalidRequest(
-                f"this server never sends the webhook event '{type}'; {hint}.",
+                f"'{type}' is no event that this server sends; {hint}.",
                 param=param,
                 code="invalid_value",
             )

@@ -3,6 +3,7 @@
 A reason is the end of a sentence that begins with the value's place: "must be …".
 """
 
+import re
 from typing import get_args
 
 from pydantic_core import ErrorDetails
@@ -57,6 +58,9 @@ REASONS = {
 
 #: The errors that pydantic words itself; those of `PydanticCustomError` are worded by us.
 _PYDANTICS = frozenset(get_args(ErrorType))
+#: Words that JSON spells otherwise, outside of quotation marks.
+_JSONS = {"True": "true", "False": "false", "None": "null"}
+_PYTHONS = re.compile(r"\b(?:True|False|None)\b(?=(?:[^']*'[^']*')*[^']*$)")
 #: What our own validators raise by a `ValueError`; its sentence is ours already.
 _OURS = frozenset({"value_error", "assertion_error"})
 
@@ -74,8 +78,15 @@ def reason(detail: ErrorDetails) -> str:
         return _bare(detail["msg"])
     if detail["type"] not in REASONS:
         return _ANY_OTHER
+    if "expected" in context:
+        context["expected"] = _in_json(context["expected"])
     count = context.get("min_length", context.get("max_length"))
     return REASONS[detail["type"]].format(**context, plural="" if count == 1 else "s")
+
+
+def _in_json(expected: str) -> str:
+    """Return the values that are allowed as JSON spells them; pydantic spells them as Python."""
+    return _PYTHONS.sub(lambda word: _JSONS[word[0]], expected)
 
 
 def _bare(text: str) -> str:

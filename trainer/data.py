@@ -32,7 +32,8 @@ class Demonstration:
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """All rows of a JSONL file; blank lines are skipped."""
-    text = path.read_text(encoding="utf-8-sig")
+    # Bytes, because a carriage return inside a row is white space and ends no line.
+    text = path.read_bytes().decode("utf-8-sig")
     return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 
@@ -146,7 +147,18 @@ def _as_template_message(message: dict[str, Any]) -> dict[str, Any]:
     role = "system" if message["role"] == "developer" else message["role"]
     # Typed clients write fields that are not given as null, which templates take for given.
     given = {key: value for key, value in message.items() if value is not None}
-    return {**given, "role": role, "content": _text(message.get("content"))}
+    return {**given, "role": role, "content": _said(message)}
+
+
+def _said(message: dict[str, Any]) -> str:
+    """The text of a message, or its refusal; empty for one that only calls tools.
+
+    Never None, to which many templates cannot add the mark that ends the turn.
+    """
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(part.get("text") or part.get("refusal") or "" for part in content)
+    return content or message.get("refusal") or ""
 
 
 def _text(content: Any) -> str | None:

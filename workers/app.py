@@ -11,6 +11,7 @@ from celery import Celery
 
 from core.queue import DELIVER, LIGHT
 from core.settings import Settings, get_settings
+from core.starting import starting
 from workers.supervisor.attempt import Conduct
 from workers.tasks import CLEAN, INDEX, RETAIN, SWEEP, Runtime, register
 
@@ -62,4 +63,5 @@ def _every(interval_s: float, task: str) -> dict[str, Any]:
     return {"task": task, "schedule": interval_s, "options": options}
 
 
-app = make_app(get_settings())
+with starting():
+    app = make_app(get_settings())

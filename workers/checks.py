@@ -23,6 +23,7 @@ from workers.file_checks import (
     compare,
     name_of,
     report_on,
+    unshown_tools,
     warnings_of,
 )
 from workers.named_dry_run import first_look
@@ -76,7 +77,7 @@ def check_job(context: Context, job: Job, folder: Path) -> Checked:
     reports = {name: report_on(context, *files[name], _KINDS[name]) for name in files}
     for param, report in reports.items():
         check_report(report, param, files[param][0], base)
-        warnings += warnings_of(report, param)
+        warnings += warnings_of(report, param) + unshown_tools(report, param, base)
     rows = {param: reports[param].rows if param in reports else 0 for param in _KINDS}
     for param in ("training_file", "validation_file"):
         if param in files:

@@ -4,7 +4,7 @@ import logging
 
 from sqlalchemy import select, update
 
-from core import idempotency
+from core import eval_runs, idempotency
 from core.clock import now
 from core.deliveries import trim_deliveries
 from core.errors import StorageError
@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 #: Files deleted in one round.
 MAX_FILES = 100
+#: Output items deleted in one transaction, and transactions in one round.
+MAX_ITEMS, ITEM_BATCHES = 2_000, 50
 
 
 def clean_once(context: Context, *, limit: int = MAX_FILES) -> None:
@@ -31,6 +33,7 @@ def clean_once(context: Context, *, limit: int = MAX_FILES) -> None:
         idempotency.trim(session)
         trim_deliveries(session)
     _delete_expired(context, limit)
+    _forget_eval_items(context)
     sweep_uploads(context)
     give_up_unfinished(context)
     inspect_overdue(context)
@@ -53,3 +56,10 @@ def _delete_expired(context: Context, limit: int) -> None:
             return
         with context.sessions.begin() as session:
             session.execute(update(File).where(File.id == file_id).values(deleted_at=now()))
+
+
+def _forget_eval_items(context: Context) -> None:
+    for _ in range(ITEM_BATCHES):
+        with context.sessions.begin() as session:
+            if eval_runs.forget_items(session, limit=MAX_ITEMS) < MAX_ITEMS:
+                return

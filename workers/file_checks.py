@@ -14,6 +14,7 @@ from core.registry import BaseModel
 from workers.context import Context
 from workers.prompt_lengths import too_long
 from workers.refused import Refused
+from workers.serving.dialect import dialect_of
 
 #: Warnings of one file that become events; the rest is counted.
 WARNINGS_SHOWN = 5
@@ -96,6 +97,17 @@ def warnings_of(report: Report, param: str) -> list[str]:
         warning.count for warning in report.warnings[:WARNINGS_SHOWN]
     )
     return [*shown, f"{name}: {rest} more warnings"] if rest else shown
+
+
+def unshown_tools(report: Report, param: str, base: BaseModel) -> list[str]:
+    """A warning when rows have tools, and the model's chat template drops them."""
+    line = report.needs.get("tools")
+    if line is None or dialect_of(base).knows_tools:
+        return []
+    return [
+        f"{name_of(param).capitalize()}: line {line} has tools or calls, which the chat template "
+        f"of model {base.id} leaves out: the model learns without them; describe them in a message"
+    ]
 
 
 def compare(training: Path, validation: Path) -> tuple[dict[str, Any], list[str]]:

@@ -8,8 +8,8 @@ from sqlalchemy import select, update
 
 from core.clock import now
 from core.errors import ObjectMissing, StorageError
-from core.inspection import InspectionFailed, inspect_stored
-from core.inspection.settle import OVERDUE_S, hand_over, settle
+from core.inspection import InspectionFailed, TooSlowToRead, inspect_stored
+from core.inspection.settle import OVERDUE_S, give_up, hand_over, settle
 from core.models import File
 from workers.context import Context
 
@@ -67,6 +67,9 @@ def _inspect(context: Context, file: File) -> bool:
     except ObjectMissing:
         _end(context, file, "Its stored bytes are gone.")
         return True
+    except TooSlowToRead as refusal:
+        _end(context, file, refusal.message)
+        return True
     except StorageError as error:
         logger.warning("%s still waits to be inspected: %s", file.id, error)
         with context.sessions.begin() as session:
@@ -85,8 +88,4 @@ def _inspect(context: Context, file: File) -> bool:
 def _end(context: Context, file: File, reason: str) -> None:
     logger.warning("%s is given up: %s", file.id, reason)
     with context.sessions.begin() as session:
-        session.execute(
-            update(File)
-            .where(File.id == file.id, File.status == "uploaded")
-            .values(status="error", status_details=reason)
-        )
+        give_up(session, file.id, reason)

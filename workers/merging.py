@@ -7,7 +7,7 @@ from pathlib import Path
 from core import manifest
 from core.artifacts import claim_merge, end_merge, merged_prefix
 from core.errors import ConfigurationError, ManifestMismatch, ManifestMissing, StorageError
-from core.events import add_event
+from core.events import add_event, lock_job
 from core.models import Checkpoint, Job
 from workers.context import Context
 from workers.serving.engine import EngineFailed
@@ -62,6 +62,7 @@ def _end(
     context: Context, checkpoint: Checkpoint, status: str, *, error: str | None = None
 ) -> None:
     with context.sessions.begin() as session:
+        lock_job(session, checkpoint.job_id)
         kept = end_merge(session, checkpoint, status, error=error)
         if kept and status == "ready":
             message = f"The merged weights of step {checkpoint.step} are ready for download"

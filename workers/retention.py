@@ -3,17 +3,17 @@
 import logging
 from collections.abc import Callable
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select, true, update
 from sqlalchemy.orm import Session
 
-from core import audit, retention, series
+from core import audit, job_evals, retention, series
+from core.artifacts import root_of
 from core.clock import now
 from core.errors import StorageError
-from core.events import add_event
+from core.events import add_event, lock_job
 from core.models import Checkpoint, Event, File, Metric, Project, Rollout, Sample
 from core.retention import Item
 from workers.context import Context
-from workers.supervisor import names
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +64,8 @@ def _delete(context: Context, project_id: str, item: Item) -> None:
             key = session.get_one(File, item.id).object_key
         context.store.delete(key)
     with context.sessions.begin() as session:
+        if item.job_id is not None:
+            lock_job(session, item.job_id)
         days = retention.days_of(session.get_one(Project, project_id))[item.kind]
         _ROWS[item.kind](session, item, days or 0)
         if item.job_id is not None and item.kind in _WORDS:
@@ -80,7 +82,7 @@ def _prefixes(context: Context, item: Item) -> list[str]:
     """Where the objects of a thing lie that has more than one."""
     if item.kind == "checkpoints":
         with context.sessions() as session:
-            return [names.root_of(session.get_one(Checkpoint, item.id).object_prefix)]
+            return [root_of(session.get_one(Checkpoint, item.id).object_prefix)]
     if item.kind == "samples":
         return [f"jobs/{item.id}/rollouts", f"jobs/{item.id}/reports"]
     return []
@@ -98,6 +100,8 @@ def _forget_checkpoint(session: Session, item: Item, _days: int) -> None:
 def _forget_samples(session: Session, item: Item, _days: int) -> None:
     session.execute(delete(Sample).where(Sample.job_id == item.id))
     session.execute(delete(Rollout).where(Rollout.job_id == item.id))
+    # The runs of the job's eval hold the same completions.
+    job_evals.forget_runs(session, item.id, true())
 
 
 def _forget_events(session: Session, item: Item, days: int) -> None:

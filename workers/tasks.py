@@ -12,18 +12,28 @@ from celery import Celery
 from celery.signals import worker_shutting_down
 from sqlalchemy import select
 
-from core import eval_runs
+from core import eval_runs, serving_proofs
 from core.artifacts import merges_wait
 from core.gpu_quota import stop_over_quota
 from core.lease import reap_expired
 from core.limits import Limits
-from core.queue import DELIVER, EVALS, LIGHT, TRAIN, drain_outbox, enqueue_wake, resend_wakes
+from core.queue import (
+    DELIVER,
+    EVALS,
+    LIGHT,
+    PROOFS,
+    TRAIN,
+    drain_outbox,
+    enqueue_wake,
+    resend_wakes,
+)
 from core.settings import Settings
 from workers.cleaning import clean_once
 from workers.context import Context
 from workers.evals.runner import EvalRunner
 from workers.indexing import index_waiting
 from workers.merging import merge_waiting
+from workers.proving.runner import Prover
 from workers.retention import retain_once
 from workers.supervisor.attempt import Conduct
 from workers.supervisor.supervise import run_next
@@ -39,9 +49,10 @@ CLEAN = "workers.clean"
 RETAIN = "workers.retain"
 INDEX = "workers.index"
 RUN_EVALS = "workers.run_evals"
+PROVE = "workers.prove"
 
 #: The task that a wake-up starts.
-TASK_OF_QUEUE = {TRAIN: TRAIN_NEXT, LIGHT: VALIDATE, EVALS: RUN_EVALS}
+TASK_OF_QUEUE = {TRAIN: TRAIN_NEXT, LIGHT: VALIDATE, EVALS: RUN_EVALS, PROOFS: PROVE}
 
 #: Wake-ups that may wait in a queue; a longer queue of them only says the same again.
 MAX_WAITING_WAKES = 64
@@ -73,6 +84,8 @@ def register(app: Celery, runtime: Runtime) -> None:
     evals = EvalRunner(
         lambda: runtime.context, owner=lambda: runtime.owner, stopping=runtime.stopping
     )
+
+    prover = Prover(lambda: runtime.context, stopping=runtime.stopping)
 
     @app.task(name=TRAIN_NEXT, shared=False)
     def train_next() -> str | None:
@@ -114,6 +127,11 @@ def register(app: Celery, runtime: Runtime) -> None:
         """Have the runner look for queued runs of evals."""
         evals.poke()
 
+    @app.task(name=PROVE, shared=False)
+    def prove() -> None:
+        """Have the prover look for final models that are still to be asked."""
+        prover.poke()
+
     @app.task(name=RETAIN, shared=False)
     def retain() -> None:
         """Delete what projects do not want to keep any longer."""
@@ -139,6 +157,8 @@ def sweep_once(app: Celery, context: Context) -> list[str]:
         lost = eval_runs.reap_expired(session)
         if eval_runs.any_queued(session):
             enqueue_wake(session, EVALS)
+        if serving_proofs.any_due(session):
+            enqueue_wake(session, PROOFS)
     for job_id in (*reaped, *lost):
         logger.warning("Took %s from a worker that gave no heartbeat", job_id)
     send_wakes(app, context)
@@ -155,14 +175,14 @@ def keep_quotas(context: Context) -> None:
 
 def send_wakes(app: Celery, context: Context) -> None:
     """Send the wake-ups that committed transactions asked for."""
-    with app.connection_for_write() as connection, context.sessions.begin() as session:
+    with app.connection_for_write() as connection:
         channel: Any = connection.default_channel
 
         def send(_kind: str, payload: dict[str, Any]) -> None:
             task = TASK_OF_QUEUE[payload["queue"]]
-            queue = LIGHT if task == RUN_EVALS else payload["queue"]
+            queue = LIGHT if task in (RUN_EVALS, PROVE) else payload["queue"]
             waiting = channel.queue_declare(queue, durable=True).message_count
             if waiting < MAX_WAITING_WAKES:
                 app.send_task(task, queue=queue, connection=connection)
 
-        drain_outbox(session, send)
+        drain_outbox(context.sessions, send)

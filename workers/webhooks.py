@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from core.deliveries import Claimed, claim_due, fan_out, record
+from core.deliveries import fan_out, record
+from core.delivery_claims import Claimed, claim_due
 from core.webhooks import Outcome, send
 from graders.http import Outbound, Policy
 from workers.context import Context
@@ -19,7 +20,7 @@ from workers.context import Context
 logger = logging.getLogger(__name__)
 
 #: Messages under way at the same time, and seconds between two looks for more while some are.
-MAX_UNDER_WAY = 32
+MAX_UNDER_WAY = 64
 LOOK_S = 0.5
 #: Seconds after which the courier looks although nobody poked it: no poke comes without a broker.
 IDLE_LOOK_S = 2.0
@@ -69,7 +70,7 @@ class _Round:
         self._sessions = context.sessions
         self._outbound = Outbound(Policy(context.judges.config.http.allow_hosts))
         self._look_again = look_again
-        self._under_way: dict[asyncio.Task[None], Claimed] = {}
+        self._under_way: dict[asyncio.Task[Outcome], Claimed] = {}
 
     async def run(self) -> int:
         attempts = 0
@@ -79,7 +80,7 @@ class _Round:
                 claimed = await asyncio.to_thread(self._claim)
                 attempts += len(claimed)
                 for each in claimed:
-                    self._under_way[asyncio.create_task(self._deliver(each))] = each
+                    self._under_way[asyncio.create_task(self._send(each))] = each
                 if self._under_way:
                     await self._some_end()
                 elif not self._look_again.is_set():
@@ -94,34 +95,51 @@ class _Round:
             self._under_way, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED
         )
         for task in done:
-            del self._under_way[task]
-            task.result()
+            claimed = self._under_way.pop(task)
+            await asyncio.to_thread(self._record, claimed, _outcome(task, claimed))
 
     def _claim(self) -> list[Claimed]:
         room = MAX_UNDER_WAY - len(self._under_way)
         if room == 0:
             return []
+        while self._fan_out():
+            pass
         with self._sessions.begin() as session:
-            while fan_out(session):
-                pass
-        held = [claimed.endpoint_id for claimed in self._under_way.values()]
-        with self._sessions.begin() as session:
-            return claim_due(session, held=held, limit=room)
+            return claim_due(session, limit=room)
 
-    async def _deliver(self, claimed: Claimed) -> None:
-        outcome = await send(
+    def _fan_out(self) -> int:
+        with self._sessions.begin() as session:
+            return fan_out(session)
+
+    async def _send(self, claimed: Claimed) -> Outcome:
+        return await send(
             self._outbound,
             claimed.url,
             claimed.event,
             message_id=claimed.message_id,
             stored_secrets=claimed.secrets,
         )
-        if outcome.error is not None:
-            logger.info("Webhook delivery %s, try %d: %s", claimed.id, claimed.attempt, outcome)
-        await asyncio.to_thread(self._record, claimed, outcome)
 
     def _record(self, claimed: Claimed, outcome: Outcome) -> None:
-        with self._sessions.begin() as session:
-            turned_off = record(session, claimed, outcome)
+        if outcome.error is not None:
+            logger.info("Webhook delivery %s, try %d: %s", claimed.id, claimed.attempt, outcome)
+        try:
+            with self._sessions.begin() as session:
+                turned_off = record(session, claimed, outcome)
+        except SQLAlchemyError as error:
+            # It counts as lost with its lease, and is sent again; the others are left alone.
+            logger.warning(
+                "The outcome of webhook delivery %s is lost: %s", claimed.id, type(error).__name__
+            )
+            return
         if turned_off is not None:
             logger.warning("Webhook endpoint %s is turned off: %s", claimed.endpoint_id, turned_off)
+
+
+def _outcome(task: asyncio.Task[Outcome], claimed: Claimed) -> Outcome:
+    """What came of an attempt; a defect of ours fails this one, and no other that is under way."""
+    error = task.exception()
+    if error is None:
+        return task.result()
+    logger.error("Webhook delivery %s could not be sent", claimed.id, exc_info=error)
+    return Outcome(None, "The service had an error while sending the message; it is in its log.")

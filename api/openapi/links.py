@@ -25,43 +25,45 @@ _OTHERS: dict[str, dict[str, dict[str, Any]]] = {
 def add(document: dict[str, Any]) -> None:
     """Add to each operation's answer the links that go on from it."""
     for path, methods in document["paths"].items():
-        for operation in methods.values():
-            for status, response in operation["responses"].items():
-                if status.startswith("2"):
-                    links = dict(_links(document, path, operation, response))
-                    if links:
-                        response["links"] = links
+        made = _place_of_id(document, methods["post"]) if "post" in methods else None
+        for method, operation in methods.items():
+            place = _place_of_id(document, operation)
+            # A thing is known when it is made; the first of a list only where nobody makes them.
+            known = place and (method == "post" or (method == "get" and made is None))
+            links = dict(_by_path(document, path, place)) if known else {}
+            for name, link in _OTHERS.get(operation["operationId"], {}).items():
+                links[name] = {"operationId": name, **link}
+            if links:
+                _good(operation)["links"] = links
 
 
-def _links(
-    document: dict[str, Any], path: str, operation: dict[str, Any], response: dict[str, Any]
+def _by_path(
+    document: dict[str, Any], path: str, place: str | None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, link in _OTHERS.get(operation["operationId"], {}).items():
-        yield name, {"operationId": name, **link}
-    place = _place_of_id(document, response)
-    if place is None:
-        return
-    known = {name: f"$request.path.{name}" for name in _placeholders(path)}
+    above = {name: f"$request.path.{name}" for name in _placeholders(path)}
     for other, methods in document["paths"].items():
         names = _placeholders(other)
-        if other.startswith(f"{path}/{{") and names[:-1] == list(known):
+        if other.startswith(f"{path}/{{") and names[:-1] == list(above):
+            parameters = {**above, names[-1]: f"$response.body#{place}"}
             for target in methods.values():
-                yield (
-                    target["operationId"],
-                    {
-                        "operationId": target["operationId"],
-                        "parameters": {**known, names[-1]: f"$response.body#{place}"},
-                    },
-                )
+                name = target["operationId"]
+                yield name, {"operationId": name, "parameters": parameters}
 
 
 def _placeholders(path: str) -> list[str]:
     return re.findall(r"\{(\w+)\}", path)
 
 
-def _place_of_id(document: dict[str, Any], response: dict[str, Any]) -> str | None:
+def _good(operation: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer to a request that succeeds."""
+    return next(
+        response for status, response in operation["responses"].items() if status.startswith("2")
+    )
+
+
+def _place_of_id(document: dict[str, Any], operation: dict[str, Any]) -> str | None:
     """Return where in the answer the id of a thing stands, or of the first thing of a list."""
-    schema = response.get("content", {}).get("application/json", {}).get("schema", {})
+    schema = _good(operation).get("content", {}).get("application/json", {}).get("schema", {})
     name = schema.get("$ref", "").rpartition("/")[2]
     fields = document["components"]["schemas"].get(name, {}).get("properties", {})
     if "id" in fields:

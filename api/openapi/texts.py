@@ -111,18 +111,40 @@ PARAMETERS = {
     "max_score": "The highest score of the grader that counts.",
     "expires_in": "For how many seconds the addresses work.",
     "within_days": "How many days to look ahead.",
+    "event_types[]": "Only changes of these types.",
+    "project_ids[]": "Only changes in these projects.",
+    "actor_ids[]": "Only changes by these keys.",
+    "resource_ids[]": "Only changes to the objects with these ids.",
+    "effective_at": "Only changes between these unix times: `effective_at[gte]=1800000000`.",
 }
+
+_METADATA = {
+    "name": "metadata",
+    "in": "query",
+    "style": "deepObject",
+    "explode": True,
+    "schema": {"type": "object"},
+}
+_MOMENT = {"type": "integer", "minimum": 0, "maximum": 999_999_999_999}
+_EFFECTIVE_AT = {
+    "name": "effective_at",
+    "in": "query",
+    "style": "deepObject",
+    "explode": True,
+    "schema": {
+        "type": "object",
+        "properties": dict.fromkeys(("gt", "gte", "lt", "lte"), _MOMENT),
+        "additionalProperties": False,
+    },
+}
+_LISTS = [
+    {"name": name, "in": "query", "schema": {"type": "array", "items": {"type": "string"}}}
+    for name in ("event_types[]", "project_ids[]", "actor_ids[]", "resource_ids[]")
+]
 
 #: Parameters that a route reads from the URL by itself, by the name of its function.
 UNSEEN: dict[str, list[dict[str, Any]]] = {
-    name: [
-        {
-            "name": "metadata",
-            "in": "query",
-            "style": "deepObject",
-            "explode": True,
-            "schema": {"type": "object"},
-        }
-    ]
-    for name in ("list_jobs", "list_dry_runs")
+    "list_jobs": [_METADATA],
+    "list_dry_runs": [_METADATA],
+    "list_audit_logs": [*_LISTS, _EFFECTIVE_AT],
 }

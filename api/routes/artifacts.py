@@ -7,15 +7,13 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from api.bodies import json_body
 from api.content import CONTENT_RESPONSES, content_response
 from api.parts import PartsDep
-from api.query_names import refuse_unknown_query
 from api.schemas.artifacts import ArtifactList, MergedState
 from api.schemas.common import EmptyBody
 from api.services import artifacts
 from api.tenant import TransactionsDep, get_job
 
 router = APIRouter(
-    prefix="/v1/fine_tuning/jobs/{fine_tuning_job_id}/checkpoints/{checkpoint_id}/artifacts",
-    dependencies=[Depends(refuse_unknown_query)],
+    prefix="/v1/fine_tuning/jobs/{fine_tuning_job_id}/checkpoints/{checkpoint_id}/artifacts"
 )
 #: Seconds for which an address in the object store may work: a minute to a week, as S3 has it.
 ExpiresIn = Annotated[int | None, Query(ge=60, le=7 * 24 * 3600)]

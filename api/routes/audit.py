@@ -1,8 +1,6 @@
 """/v1/organization/audit_logs, as OpenAI's admin API has it."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 
 from api.auth import PrincipalDep
 from api.pagination import After, Limit
@@ -20,7 +18,7 @@ def list_audit_logs(
     tenant: TenantDep,
     principal: PrincipalDep,
     after: After = None,
-    before: Annotated[str | None, Query()] = None,
+    before: After = None,
     limit: Limit = None,
 ) -> ListPageWithIds[AuditEntryObject]:
     """List what was changed, by whom and when."""

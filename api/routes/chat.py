@@ -11,10 +11,8 @@ from api.schemas.chat import ChatRequest
 from api.schemas.completion_answers import ChatChunk, ChatCompletion
 from api.schemas.inline import inline_schema
 from api.services.answers import CHAT
-from api.services.generating import generate
-from api.services.models import resolve
+from api.services.generating import generate, target_of
 from api.services.serving import Target
-from api.tenant import Tenant
 
 router = APIRouter(prefix="/v1/chat/completions")
 
@@ -29,13 +27,8 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 def get_target(body: ChatBody, principal: PrincipalDep, parts: PartsDep) -> Target:
-    """Return what the body's model name stands for, or raise `NotFound`.
-
-    The transaction ends here: the model's answer may take minutes.
-    """
-    with parts.sessions() as session:
-        tenant = Tenant(session=session, project_id=principal.project_id)
-        return resolve(tenant, parts.registry, body.model)
+    """Return what the body's model name stands for."""
+    return target_of(body.model, parts, project_id=principal.project_id)
 
 
 @router.post("", responses=_ANSWERS)

@@ -11,10 +11,8 @@ from api.schemas.completion_answers import TextChunk, TextCompletion
 from api.schemas.completions import CompletionRequest
 from api.schemas.inline import inline_schema
 from api.services.answers import TEXT
-from api.services.generating import generate
-from api.services.models import resolve
+from api.services.generating import generate, target_of
 from api.services.serving import Target
-from api.tenant import Tenant
 
 router = APIRouter(prefix="/v1/completions")
 
@@ -29,10 +27,8 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 def get_target(body: CompletionBody, principal: PrincipalDep, parts: PartsDep) -> Target:
-    """Return what the body's model name stands for, or raise `NotFound`."""
-    with parts.sessions() as session:
-        tenant = Tenant(session=session, project_id=principal.project_id)
-        return resolve(tenant, parts.registry, body.model)
+    """Return what the body's model name stands for."""
+    return target_of(body.model, parts, project_id=principal.project_id)
 
 
 @router.post("", responses=_ANSWERS)

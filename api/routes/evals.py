@@ -7,8 +7,8 @@ from fastapi import APIRouter, Depends, Request
 from api.bodies import json_body
 from api.pagination import After, Limit
 from api.parts import PartsDep
-from api.schemas.common import EmptyBody
-from api.schemas.eval_results import DeletedRun, EvalPage, OutputItemObject, RunObject
+from api.schemas.common import EmptyBody, ListPageWithIds
+from api.schemas.eval_results import DeletedRun, OutputItemObject, RunObject
 from api.schemas.eval_runs import CreateRun
 from api.schemas.evals import CreateEval, DeletedEval, EvalObject, UpdateEval
 from api.services import eval_runs, evals
@@ -57,10 +57,10 @@ def list_evals(
     limit: Limit = None,
     order: Order = "asc",
     order_by: OrderBy = "created_at",
-) -> EvalPage[EvalObject]:
+) -> ListPageWithIds[EvalObject]:
     """List the project's evals."""
     page = evals.list_evals(tenant, after=after, limit=limit, order=order, order_by=order_by)
-    return EvalPage.of([EvalObject.of(row) for row in page.rows], has_more=page.has_more)
+    return ListPageWithIds.of([EvalObject.of(row) for row in page.rows], has_more=page.has_more)
 
 
 @router.get("/{eval_id}")
@@ -106,11 +106,11 @@ def list_runs(
     limit: Limit = None,
     order: Order = "asc",
     status: RunStatus | None = None,
-) -> EvalPage[RunObject]:
+) -> ListPageWithIds[RunObject]:
     """List the runs of an eval."""
     page = eval_runs.list_runs(tenant, owner, after=after, limit=limit, order=order, status=status)
     shown = [RunObject.of(row, base_url=str(request.base_url)) for row in page.rows]
-    return EvalPage.of(shown, has_more=page.has_more)
+    return ListPageWithIds.of(shown, has_more=page.has_more)
 
 
 @router.get("/{eval_id}/runs/{run_id}")
@@ -147,12 +147,12 @@ def list_output_items(
     limit: Limit = None,
     order: Order = "asc",
     status: ItemStatus | None = None,
-) -> EvalPage[OutputItemObject]:
+) -> ListPageWithIds[OutputItemObject]:
     """List what a run found about each item, in the order of the data source."""
     wanted = "fail" if status == "failed" else status
     page = eval_runs.list_items(tenant, run, after=after, limit=limit, order=order, status=wanted)
     shown = [OutputItemObject.of(row, eval_id=run.eval_id) for row in page.rows]
-    return EvalPage.of(shown, has_more=page.has_more)
+    return ListPageWithIds.of(shown, has_more=page.has_more)
 
 
 @router.get("/{eval_id}/runs/{run_id}/output_items/{output_item_id}")

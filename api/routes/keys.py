@@ -7,13 +7,12 @@ from fastapi import APIRouter, Depends
 from api.auth import PrincipalDep
 from api.bodies import json_body
 from api.pagination import After, Limit
-from api.query_names import refuse_unknown_query
 from api.schemas.common import Deleted, ListPageWithIds
 from api.schemas.keys import CreatedKey, CreateKey, KeyObject
 from api.services import keys
 from api.tenant import TenantDep
 
-router = APIRouter(prefix="/v1/organization/api_keys", dependencies=[Depends(refuse_unknown_query)])
+router = APIRouter(prefix="/v1/organization/api_keys")
 
 
 @router.post("")

@@ -6,7 +6,7 @@ from api.parts import PartsDep
 from api.schemas.common import Deleted
 from api.schemas.models import ModelList, ModelObject
 from api.services import models
-from api.tenant import TenantDep
+from api.tenant import TenantDep, TransactionsDep
 
 router = APIRouter(prefix="/v1/models")
 
@@ -32,7 +32,7 @@ def retrieve_model(model: str, tenant: TenantDep, parts: PartsDep) -> ModelObjec
 
 
 @router.delete("/{model:path}")
-def delete_model(model: str, tenant: TenantDep, parts: PartsDep) -> Deleted:
+def delete_model(model: str, transactions: TransactionsDep, parts: PartsDep) -> Deleted:
     """Delete a trained model or checkpoint."""
-    models.delete_trained(tenant, parts.registry, parts.store, model)
+    models.delete_trained(transactions, parts.registry, parts.store, model)
     return Deleted(id=model, object="model")

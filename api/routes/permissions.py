@@ -6,7 +6,6 @@ from fastapi import APIRouter, Depends, Query
 
 from api.bodies import json_body
 from api.pagination import After, Limit
-from api.query_names import refuse_unknown_query
 from api.schemas.common import Deleted, ListPageWithIds
 from api.schemas.permissions import CreatePermissions, PermissionObject
 from api.services import permissions
@@ -14,9 +13,7 @@ from api.services.permissions import CheckpointDep
 from api.tenant import TenantDep
 from core.permissions import grant
 
-router = APIRouter(
-    prefix="/v1/fine_tuning/checkpoints", dependencies=[Depends(refuse_unknown_query)]
-)
+router = APIRouter(prefix="/v1/fine_tuning/checkpoints")
 
 
 @router.post("/{fine_tuned_model_checkpoint:path}/permissions")

@@ -7,17 +7,13 @@ from fastapi import APIRouter, Depends, Query
 from api.auth import PrincipalDep
 from api.bodies import json_body
 from api.pagination import After, Limit
-from api.query_names import refuse_unknown_query
 from api.schemas.common import Deleted, ListPageWithIds
 from api.schemas.keys import CreatedProjectKey, CreateKey, ProjectKeyObject, UpdateKey
 from api.services import keys
 from api.services.projects import ProjectDep, ProjectTenantDep
 from core.errors import InvalidRequest
 
-router = APIRouter(
-    prefix="/v1/organization/projects/{project_id}/api_keys",
-    dependencies=[Depends(refuse_unknown_query)],
-)
+router = APIRouter(prefix="/v1/organization/projects/{project_id}/api_keys")
 
 
 @router.post("")

@@ -8,7 +8,6 @@ from api.auth import PrincipalDep
 from api.bodies import json_body
 from api.pagination import After, Limit
 from api.parts import PartsDep
-from api.query_names import refuse_unknown_query
 from api.schemas.common import EmptyBody, ListPageWithIds
 from api.schemas.projects import (
     ChangeLimits,
@@ -25,7 +24,7 @@ from core.projects import archive_project as end_project
 from core.projects import change_limits
 from core.projects import create_project as add_project
 
-router = APIRouter(prefix="/v1/organization/projects", dependencies=[Depends(refuse_unknown_query)])
+router = APIRouter(prefix="/v1/organization/projects")
 
 
 @router.post("", dependencies=[Depends(require_admin)])

@@ -6,14 +6,11 @@ from fastapi import APIRouter, Depends, Query
 
 from api.bodies import json_body
 from api.pagination import MAX_LIMIT, Limit, clamp
-from api.query_names import refuse_unknown_query
 from api.schemas.retention import ChangeRetention, Kind, RetentionObject, RetentionPreview
 from api.services import retention
 from api.tenant import TenantDep
 
-router = APIRouter(
-    prefix="/v1/organization/retention", dependencies=[Depends(refuse_unknown_query)]
-)
+router = APIRouter(prefix="/v1/organization/retention")
 
 
 @router.get("")

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Depends, Query
 
 from api.pagination import After, Limit, clamp
 from api.parts import PartsDep
-from api.query_names import refuse_unknown_query
 from api.schemas.samples import (
     Outcome,
     SampleGroup,
@@ -23,10 +22,7 @@ from api.services.sample_texts import MAX_SEARCHED, Texts, search
 from api.tenant import TransactionsDep, get_job
 from core.models import Sample
 
-router = APIRouter(
-    prefix="/v1/fine_tuning/jobs/{fine_tuning_job_id}/samples",
-    dependencies=[Depends(refuse_unknown_query)],
-)
+router = APIRouter(prefix="/v1/fine_tuning/jobs/{fine_tuning_job_id}/samples")
 
 Number = Annotated[float | None, Query(allow_inf_nan=False)]
 Count = Annotated[int | None, Query(ge=0)]
@@ -87,8 +83,8 @@ def list_samples(
     return SamplePage(
         data=[SampleSummary.of(row) for row in shown],
         has_more=has_more,
-        first_id=shown[0].id if shown else None,
-        last_id=shown[-1].id if shown else None,
+        first_id=shown[0].id if shown else "",
+        last_id=shown[-1].id if shown else "",
         next_after=last.id if last is not None and has_more else None,
         searched=searched,
         waiting_steps=missing.get("waiting", 0),

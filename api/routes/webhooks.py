@@ -23,7 +23,8 @@ from api.schemas.webhooks import (
     WebhookWithSecret,
 )
 from api.services import webhooks
-from api.tenant import Tenant, TenantDep
+from api.tenancy import Tenant
+from api.tenant import TenantDep
 from core.models import WebhookDelivery, WebhookEndpoint
 from core.webhooks import EVENT_TYPES
 

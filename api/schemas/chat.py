@@ -5,11 +5,11 @@ Ranges are OpenAI's. Whether the model can do what is asked is the model server'
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from api.schemas.chat_messages import Message, Unsupported
 from api.schemas.chat_tools import MAX_TOOLS, ResponseFormat, Tool, ToolChoice, check_choice
-from api.schemas.common import RequestBody
+from api.schemas.common import RequestBody, list_or_text, object_or_text
 
 #: Accepted so that clients need no change, and not passed on: they do not change the answer.
 WITHOUT_EFFECT = frozenset(
@@ -38,11 +38,18 @@ Penalty = Annotated[float, Field(ge=-2, le=2)] | None
 TokenId = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 #: By the token ids of the model's own tokenizer.
 LogitBias = dict[TokenId, Annotated[float, Field(ge=-100, le=100)]] | None
-Stop = (
-    Annotated[str, Field(min_length=1)]
-    | Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=4)]
-    | None
-)
+Text = Annotated[str, Field(min_length=1)]
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Stop = Annotated[
+    Annotated[Text, Tag("text")]
+    | Annotated[list[Text], Field(min_length=1, max_length=4), Tag("list")],
+    Discriminator(list_or_text),
+]
+Choice = Annotated[
+    Annotated[Literal["none", "auto", "required"], Tag("text")]
+    | Annotated[ToolChoice, Tag("object")],
+    Discriminator(object_or_text),
+]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)] | None
 
 
@@ -62,7 +69,7 @@ class Sampling(RequestBody):
     n: Annotated[int, Field(ge=1, le=128)] | None = None
     presence_penalty: Penalty = None
     seed: Seed = None
-    stop: Stop = None
+    stop: Stop | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
@@ -98,9 +105,9 @@ class ChatRequest(Sampling):
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     parallel_tool_calls: bool | None = None
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    reasoning_effort: ReasoningEffort | None = None
     response_format: ResponseFormat | None = None
-    tool_choice: Literal["none", "auto", "required"] | ToolChoice | None = None
+    tool_choice: Choice | None = None
     tools: Annotated[list[Tool], Field(max_length=MAX_TOOLS)] | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
 

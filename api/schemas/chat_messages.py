@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from api.schemas.common import RequestBody
+from api.schemas.common import RequestBody, list_or_text
 
 
 def _refuse(value: Any) -> None:
@@ -44,15 +44,14 @@ class Part(RequestBody):
         return self.model_dump(exclude_none=True)
 
 
-def _form(content: Any) -> str:
-    return "parts" if isinstance(content, list) else "text"
-
-
-#: What is wrong with a part is said of the part, not that it is no text either.
 Content = Annotated[
-    Annotated[str, Tag("text")] | Annotated[list[Part], Field(min_length=1), Tag("parts")],
-    Discriminator(_form),
+    Annotated[str, Tag("text")] | Annotated[list[Part], Field(min_length=1), Tag("list")],
+    Discriminator(list_or_text),
 ]
+
+
+def _shows_images(content: str | list[Part] | None) -> bool:
+    return isinstance(content, list) and any(part.type == "image_url" for part in content)
 
 
 class CalledFunction(RequestBody):
@@ -106,6 +105,8 @@ class Message(RequestBody):
             raise ValueError(f"a message with the role '{self.role}' needs 'content'")
         elif self.tool_calls:
             raise ValueError("only messages of the assistant have 'tool_calls'")
+        if self.role != "user" and _shows_images(self.content):
+            raise ValueError(f"a message with the role '{self.role}' has text only, no images")
         if self.role == "tool" and self.tool_call_id is None:
             raise ValueError("a message with the role 'tool' needs 'tool_call_id'")
         return self

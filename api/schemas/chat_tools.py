@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from api.schemas.common import RequestBody
 
@@ -12,12 +12,33 @@ MAX_TOOLS = 128
 Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 
 
+def _stands_alone(schema: dict[str, Any]) -> dict[str, Any]:
+    """Refuse references to other schemas, which would be ignored: the server fetches nothing."""
+    waiting: list[Any] = [schema]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, dict):
+            reference = current.get("$ref", "#")
+            if isinstance(reference, str) and not reference.startswith("#"):
+                raise ValueError(
+                    f"the reference '{reference[:200]}' leads out of the schema; put what it names"
+                    " into '$defs' and refer to it as '#/$defs/name'"
+                )
+            waiting.extend(current.values())
+        elif isinstance(current, list):
+            waiting.extend(current)
+    return schema
+
+
+Schema = Annotated[dict[str, Any], AfterValidator(_stands_alone)]
+
+
 class Function(RequestBody):
     """A function that the model may call; `parameters` is a JSON Schema."""
 
     name: Name
     description: str | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: Schema | None = None
     strict: bool | None = None
 
 
@@ -34,11 +55,18 @@ class ChosenFunction(RequestBody):
     name: Annotated[str, Field(min_length=1)]
 
 
+class AllowedTool(RequestBody):
+    """One of the tools that may be called, named as in a forced choice."""
+
+    type: Literal["function"]
+    function: ChosenFunction
+
+
 class AllowedTools(RequestBody):
-    """The tools among which the model may choose, each named as in a forced choice."""
+    """The tools among which the model may choose."""
 
     mode: Literal["auto", "required"]
-    tools: Annotated[list[dict[str, Any]], Field(min_length=1)]
+    tools: Annotated[list[AllowedTool], Field(min_length=1)]
 
 
 class ToolChoice(RequestBody):
@@ -59,8 +87,7 @@ class ToolChoice(RequestBody):
         if self.function is not None and self.type == "function":
             return [self.function.name]
         assert self.allowed_tools is not None
-        functions = (tool.get("function") for tool in self.allowed_tools.tools)
-        return [str(each.get("name")) for each in functions if isinstance(each, dict)]
+        return [tool.function.name for tool in self.allowed_tools.tools]
 
 
 class JsonSchemaFormat(RequestBody):
@@ -68,7 +95,7 @@ class JsonSchemaFormat(RequestBody):
 
     name: Name
     description: str | None = None
-    schema_: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    schema_: Annotated[Schema | None, Field(alias="schema")] = None
     strict: bool | None = None
 
 
@@ -94,8 +121,7 @@ def check_choice(choice: str | ToolChoice | None, tools: list[Tool] | None) -> N
     if isinstance(choice, ToolChoice):
         known = [tool.function.name for tool in tools]
         unknown = [name for name in choice.names() if name not in known]
-        if unknown or not choice.names():
+        if unknown:
             raise ValueError(
-                f"'tool_choice' names {', '.join(unknown) or 'no function'};"
-                f" 'tools' has {', '.join(known)}"
+                f"'tool_choice' names {', '.join(unknown)}; 'tools' has {', '.join(known)}"
             )

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from api.schemas.chat import Sampling
 from api.schemas.chat_messages import Unsupported
@@ -10,16 +10,19 @@ from api.schemas.chat_messages import Unsupported
 #: Prompts of one request, each of which may have `n` answers.
 MAX_PROMPTS = 128
 
-Token = Annotated[int, Field(ge=0)]
+#: More than any vocabulary holds.
+MAX_TOKEN = 2**31 - 1
+
+Token = Annotated[int, Field(ge=0, le=MAX_TOKEN)]
 Tokens = Annotated[list[Token], Field(min_length=1)]
 
 
 def _one_form(value: Any) -> Any:
     """Say in one sentence what a prompt may be: pydantic would list every form that it is not."""
+    if value in (None, "") or (isinstance(value, list) and "" in value):
+        raise ValueError("a prompt is needed: these models have no beginning of their own")
     if isinstance(value, str):
         return value
-    if value is None:
-        raise ValueError("a prompt is needed: these models have no beginning of their own")
     if not isinstance(value, list) or not value:
         raise ValueError("it must be a text, a list of texts, of token ids, or of lists of those")
     kinds = {bool if isinstance(each, bool) else type(each) for each in value}
@@ -30,7 +33,20 @@ def _one_form(value: Any) -> Any:
     return value
 
 
-Prompt = Annotated[str | list[str] | Tokens | list[Tokens], BeforeValidator(_one_form)]
+def _form(value: Any) -> str:
+    return "text" if isinstance(value, str) else _FORMS[type(value[0])]
+
+
+_FORMS = {str: "texts", int: "tokens", list: "lists"}
+
+Prompt = Annotated[
+    Annotated[str, Tag("text")]
+    | Annotated[list[str], Field(min_length=1), Tag("texts")]
+    | Annotated[Tokens, Tag("tokens")]
+    | Annotated[list[Tokens], Field(min_length=1), Tag("lists")],
+    Discriminator(_form),
+    BeforeValidator(_one_form),
+]
 
 
 class CompletionRequest(Sampling):

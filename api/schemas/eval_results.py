@@ -4,15 +4,12 @@ OpenAI's schemas leave no room for null: where nothing went wrong an `error` has
 `message`, and where nothing was sampled the texts of a sample are empty and its numbers 0.
 """
 
-from collections.abc import Sequence
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from api.schemas.common import ApiObject, ListPage
+from api.schemas.common import ApiObject
 from core.models import EvalItem, EvalRun
-
-Item = TypeVar("Item", bound=ApiObject)
 
 
 class EvalError(BaseModel):
@@ -135,10 +132,11 @@ class CriterionResult(BaseModel):
 
 
 class CriterionError(BaseModel):
-    """A criterion that has no score for an item, and why."""
+    """A criterion that has no score for an item, and why; `sample` as in a result."""
 
     name: str
     type: str
+    sample: dict[str, Any] | None
     criterion_id: str
     code: str
     message: str
@@ -184,20 +182,6 @@ class OutputItemObject(ApiObject):
             ],
             sample=ItemSample.model_validate(row.sample or {}),
         )
-
-
-class EvalPage(ListPage[Item], Generic[Item]):
-    """A page with the ids of its ends, which are empty texts when it is empty: OpenAI's schemas
-    know no null here."""
-
-    first_id: str
-    last_id: str
-
-    @classmethod
-    def of(cls, items: Sequence[Item], *, has_more: bool) -> "EvalPage[Item]":
-        """Make a page of `items`."""
-        ends = (items[0].id, items[-1].id) if items else ("", "")
-        return cls(data=items, has_more=has_more, first_id=ends[0], last_id=ends[1])
 
 
 class DeletedRun(BaseModel):

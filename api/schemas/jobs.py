@@ -154,11 +154,41 @@ class ProofEngine(BaseModel):
     dtype: str
 
 
+class ServingEngine(BaseModel):
+    """What computes chat answers, as the serving service names it."""
+
+    name: str
+    version: str | None
+
+
+class ServingProof(BaseModel):
+    """How the model that chat answers come from compares with the trained one, in nats per token.
+
+    The serving service was asked for the log-probabilities of the same completions, from the model
+    and from its base. `message` says what it waits for or why it failed; the figures are null until
+    both have answered.
+    """
+
+    state: Literal["waiting", "proved", "failed"]
+    message: str | None = None
+    attempts: int = 0
+    at: int | None = None
+    engine: ServingEngine | None = None
+    prompts: int | None = None
+    tokens: int | None = None
+    mean_difference: float | None = None
+    max_difference: float | None = None
+    tolerance: float | None = None
+    mean_difference_to_base: float | None = None
+    differs_from_base: bool | None = None
+
+
 class ExportProof(BaseModel):
     """How the stored weights compare with the trained ones, in nats per token.
 
     They were loaded in a fresh process and gave log-probabilities for completions of some prompts:
-    against the trainer's own, within `tolerance`, and against the base model's.
+    against the trainer's own, within `tolerance`, and against the base model's. `serving` is the
+    same for the server that answers users, null where it is not asked.
     """
 
     engine: ProofEngine
@@ -172,6 +202,7 @@ class ExportProof(BaseModel):
     trainer_difference_to_base: float
     tolerance: float
     differs_from_base: bool
+    serving: ServingProof | None = None
 
 
 class CheckpointObject(ApiObject):

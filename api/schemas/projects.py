@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from api.schemas.common import ApiObject, RequestBody
-from core.limits import Limits, Usage
+from core.limits import HIGHEST, Limits, Usage
 from core.models import Project
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 #: A number, "unlimited", or "default" for the server's own limit.
-Choice = Annotated[int, Field(ge=0, le=2**62)] | Literal["unlimited", "default"] | None
+Choice = Annotated[int, Field(ge=0, le=HIGHEST)] | Literal["unlimited", "default"] | None
 
 
 class CreateProject(RequestBody):

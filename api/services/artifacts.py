@@ -3,7 +3,7 @@
 from urllib.parse import quote
 
 from api.schemas.artifacts import ArtifactObject, Form, MergedState
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core import manifest
 from core.artifacts import merged_prefix, request_merge
 from core.clock import now

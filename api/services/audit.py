@@ -7,7 +7,7 @@ from sqlalchemy import Select, select
 from starlette.datastructures import QueryParams
 
 from api.pagination import Page, clamp, paginate
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core.errors import InvalidRequest
 from core.keys import ADMIN, Principal
 from core.models import AuditEntry, Project

@@ -6,7 +6,7 @@ which the wake-up written with the job calls.
 
 from api.schemas.jobs import CreateJob
 from api.services.job_parts import find_start, keep_rank, merged, record, training_files
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core.errors import InvalidRequest, UnsupportedMethod
 from core.judges import JudgeBook
 from core.methods import Method, reinforcement_of

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from api.bodies import invalid
 from api.schemas.dry_runs import BESIDE, CreateDryRun
 from api.services.job_parts import find_start, keep_rank, merged, record, training_files
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core.dry_runs import check_size
 from core.errors import InvalidRequest
 from core.ids import new_id

@@ -1,18 +1,20 @@
 """Runs of evals: what can be refused before a worker takes one, and what came of it."""
 
+import time
 from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import select
+from sqlalchemy.orm import undefer
 
 from api.bodies import invalid
 from api.pagination import Page, clamp, paginate
 from api.parts import Parts
 from api.schemas.chat import ChatRequest
 from api.schemas.eval_runs import CreateRun, DataSource
-from api.services.evals import PAGE, Order, check_criteria, forget_items
+from api.services.evals import PAGE, Order, change_live, check_criteria
 from api.services.models import resolve
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core.clock import now
 from core.errors import InvalidRequest, NotFound
 from core.eval_input import chat_fields, read_input
@@ -21,7 +23,11 @@ from core.eval_runs import cancel
 from core.evals import compares, grader_of
 from core.models import Eval, EvalItem, EvalRun, File
 from core.queue import EVALS, enqueue_wake
+from graders import jsontext
 from graders.spec import parse_grader
+
+#: Seconds after which the rest of a body's items is left to the worker: a schema may be slow.
+CHECKING_S = 2.0
 
 _KEPT_NOWHERE = {
     "stored_completions": "completions",
@@ -60,9 +66,11 @@ def create_run(tenant: Tenant, parts: Parts, owner: Eval, request: CreateRun) ->
                 " of its own job have; create an eval with another grader.",
                 code="unsupported_criterion",
             )
-    _check_source(tenant, owner, request.data_source)
+    _check_source(tenant, request.data_source)
     if request.data_source.type != "jsonl":
         _check_sampling(tenant, parts, request.data_source)
+    if request.data_source.source.type == "file_content":
+        _check_items(owner, request.data_source)
     run = EvalRun(
         project_id=tenant.project_id,
         eval_id=owner.id,
@@ -75,10 +83,10 @@ def create_run(tenant: Tenant, parts: Parts, owner: Eval, request: CreateRun) ->
             for each in owner.testing_criteria
         ],
     )
+    change_live(tenant, owner, updated_at=now())
     tenant.session.add(run)
     tenant.session.flush()
     run.name = run.name or run.id
-    owner.updated_at = now()
     enqueue_wake(tenant.session, EVALS)
     return run
 
@@ -94,7 +102,7 @@ def _given(value: Any) -> Any:
     }
 
 
-def _check_source(tenant: Tenant, owner: Eval, data_source: DataSource) -> None:
+def _check_source(tenant: Tenant, data_source: DataSource) -> None:
     source, place = data_source.source, "data_source.source"
     if source.type in _KEPT_NOWHERE:
         raise InvalidRequest(
@@ -105,19 +113,27 @@ def _check_source(tenant: Tenant, owner: Eval, data_source: DataSource) -> None:
         )
     if source.type == "file_id":
         _check_file(tenant, source.id or "", f"{place}.id")
-        return
-    if not source.content:
-        message = f"Invalid value for '{place}.content': a run needs at least one item."
-        raise InvalidRequest(message, param=f"{place}.content", code="invalid_value")
-    schema, needed = ItemSchema(item_schema(owner)), Needed(owner.testing_criteria)
-    where = ""
+
+
+def _check_items(owner: Eval, data_source: DataSource) -> None:
+    """Check the items of a body, as many as `CHECKING_S` allows: the worker checks them all."""
+    place, content = "data_source.source.content", data_source.source.content
+    if not content:
+        message = f"Invalid value for '{place}': a run needs at least one item."
+        raise InvalidRequest(message, param=place, code="invalid_value")
+    schema = ItemSchema(item_schema(owner))
+    needed = Needed(owner.testing_criteria, data_source.model_dump(exclude={"source"}))
+    until = time.monotonic() + CHECKING_S
+    where = place
     try:
-        for number, raw in enumerate(source.content):
-            where = f"{place}.content[{number}]"
+        for number, raw in enumerate(content):
+            if time.monotonic() > until:
+                return
+            where = f"{place}[{number}]"
             item = read_entry(raw).item
             schema.check(item)
             needed.see(item)
-        where = f"{place}.content"
+        where = place
         needed.check()
     except BadEntry as error:
         message = f"Invalid value for '{where}': {error}"
@@ -195,7 +211,7 @@ def list_runs(
 ) -> Page[EvalRun]:
     """Return one page of an eval's runs."""
     mine = tenant.select(EvalRun).where(EvalRun.eval_id == owner.id)
-    query = mine.where(EvalRun.deleted_at.is_(None))
+    query = mine.where(EvalRun.deleted_at.is_(None)).options(undefer(EvalRun.data_source))
     return paginate(
         tenant.session,
         query if status is None else query.where(EvalRun.status == status),
@@ -203,6 +219,7 @@ def list_runs(
         cursor=None if after is None else mine.where(EvalRun.id == after),
         limit=clamp(limit, default=PAGE),
         descending=order == "desc",
+        weigh=lambda run: len(jsontext.dumps(run.data_source)),
     )
 
 
@@ -218,9 +235,8 @@ def cancel_run(tenant: Tenant, run: EvalRun) -> EvalRun:
 
 
 def delete_run(tenant: Tenant, run: EvalRun) -> None:
-    """Delete a run and its output items; one that is live is canceled."""
+    """Delete a run; one that is live is canceled. `core.eval_runs.forget_items` does the rest."""
     cancel(tenant.session, run.id)
-    forget_items(tenant, select(EvalRun.id).where(EvalRun.id == run.id))
     run.deleted_at = now()
 
 
@@ -242,6 +258,7 @@ def list_items(
         cursor=None if after is None else mine.where(EvalItem.id == after),
         limit=clamp(limit, default=PAGE),
         descending=order == "desc",
+        weigh=lambda found: len(jsontext.dumps([found.item, found.results, found.sample])),
     )
 
 

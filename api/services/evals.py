@@ -2,17 +2,18 @@
 
 from typing import Any, Literal
 
-from sqlalchemy import Select, delete, select
+from sqlalchemy import select, update
 
 from api.pagination import Page, clamp, paginate
 from api.schemas.evals import CreateEval, UpdateEval
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core.clock import now
 from core.errors import InvalidRequest, NotFound
-from core.eval_runs import cancel
+from core.eval_runs import LIVE, cancel
 from core.evals import check_together, grader_of
 from core.judges import JudgeBook
-from core.models import Eval, EvalItem, EvalRun
+from core.models import Eval, EvalRun
+from graders import jsontext
 from graders.errors import SpecError
 from graders.spec import parse_grader
 
@@ -79,6 +80,7 @@ def list_evals(
         cursor=None if after is None else mine.where(Eval.id == after),
         limit=clamp(limit, default=PAGE),
         descending=order == "desc",
+        weigh=lambda row: len(jsontext.dumps([row.data_source_config, row.testing_criteria])),
     )
 
 
@@ -86,22 +88,29 @@ def update_eval(row: Eval, request: UpdateEval) -> Eval:
     """Change name and metadata, as far as they were given."""
     if request.name is not None:
         row.name = request.name
-    if "metadata" in request.model_fields_set and request.metadata is not None:
+    if request.metadata is not None:
         row.meta = request.metadata
     row.updated_at = now()
     return row
 
 
+def change_live(tenant: Tenant, row: Eval, **values: int) -> None:
+    """Write to an eval and keep it locked; raises `EvalNotFound` when it was deleted meanwhile."""
+    live = update(Eval).where(Eval.id == row.id, Eval.deleted_at.is_(None)).values(values)
+    if tenant.session.scalar(live.returning(Eval.id)) is None:
+        raise EvalNotFound(row.id)
+
+
 def delete_eval(tenant: Tenant, row: Eval) -> None:
-    """Delete an eval with its runs; those that are live are canceled."""
-    mine = tenant.select(EvalRun).where(EvalRun.eval_id == row.id, EvalRun.deleted_at.is_(None))
-    for run in tenant.session.scalars(mine.order_by(EvalRun.id)).all():
-        cancel(tenant.session, run.id)
-        run.deleted_at = now()
-    forget_items(tenant, select(EvalRun.id).where(EvalRun.eval_id == row.id))
-    row.deleted_at = now()
+    """Delete an eval with its runs; those that are live are canceled.
 
-
-def forget_items(tenant: Tenant, runs: Select[Any]) -> None:
-    """Delete what runs found; `runs` selects the ids of runs that the caller owns."""
-    tenant.session.execute(delete(EvalItem).where(EvalItem.run_id.in_(runs)))
+    The items are deleted later, by `core.eval_runs.forget_items`: there may be a million.
+    """
+    # The eval first: whoever creates a run of it holds its row until that run is seen below.
+    change_live(tenant, row, deleted_at=now())
+    mine = select(EvalRun.id).where(EvalRun.eval_id == row.id, EvalRun.deleted_at.is_(None))
+    live = mine.where(EvalRun.status.in_(LIVE))
+    for run_id in tenant.session.scalars(live.order_by(EvalRun.id)).all():
+        cancel(tenant.session, run_id)
+    gone = update(EvalRun).where(EvalRun.id.in_(mine)).values(deleted_at=now())
+    tenant.session.execute(gone.execution_options(synchronize_session=False))

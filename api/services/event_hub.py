@@ -64,6 +64,7 @@ class EventHub:
         self._feeds: dict[str, Feed] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending = False
         # Live events wait behind no client that reads a long history.
         self._live = ThreadPoolExecutor(2, thread_name_prefix="events-live")
         self._history = ThreadPoolExecutor(2, thread_name_prefix="events-history")
@@ -74,8 +75,14 @@ class EventHub:
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._look, list(job_ids))
 
+    def end_streams(self) -> None:
+        """End every stream, also those that begin from now on; their clients connect elsewhere."""
+        self._ending = True
+        for follower in self._followers():
+            follower.something.set()
+
     async def aclose(self) -> None:
-        """End every stream."""
+        """Stop listening and reading; the streams have ended by then."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -108,8 +115,13 @@ class EventHub:
     ) -> AsyncGenerator[bytes]:
         """Yield the job's events as server-sent events until it has ended or the key has.
 
-        Call `check_room` before.
+        Call `check_room` before, whose answer can still carry a status.
         """
+        try:
+            self.check_room(principal.project_id)  # others may have come since
+        except Unavailable as refusal:
+            yield _named("error", error_body(refusal.status, refusal.message, code=refusal.code))
+            return
         with self._following(job_id, principal) as (feed, follower):
             yield PREAMBLE
             if place.unknown is not None:
@@ -125,6 +137,8 @@ class EventHub:
     async def _events(self, follower: Follower, cursor: int) -> AsyncGenerator[bytes]:
         behind = True
         while True:
+            if self._ending:
+                return
             if follower.stopped:
                 yield _failure(*follower.stopped)
                 return

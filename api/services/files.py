@@ -15,7 +15,8 @@ from api.parts import Parts
 from api.quotas import room_for_bytes
 from api.schemas.files import UPLOAD_PURPOSES, UploadForm
 from api.services.inspections import Watch
-from api.tenant import Tenant, Transactions, find_file
+from api.tenancy import Tenant, Transactions
+from api.tenant import find_file
 from api.upload import IncomingForm
 from core.clock import now
 from core.errors import InvalidRequest

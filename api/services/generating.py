@@ -10,7 +10,9 @@ from starlette.types import Receive, Scope, Send
 from api.parts import Parts
 from api.schemas.chat import Sampling
 from api.services.answers import Form
+from api.services.models import resolve
 from api.services.serving import Relay, Target
+from api.tenancy import Tenant
 from core.leaving import ClientLeft, unless_left
 
 
@@ -29,6 +31,16 @@ class EventStream(StreamingResponse):
         """Send the events, then close the relay."""
         async with aclosing(self._events):
             await super().__call__(scope, receive, send)
+
+
+def target_of(name: str, parts: Parts, *, project_id: str) -> Target:
+    """Return what a model name stands for in the project; raises `NotFound`.
+
+    The transaction ends here: the model's answer may take minutes.
+    """
+    with parts.sessions() as session:
+        tenant = Tenant(session=session, project_id=project_id)
+        return resolve(tenant, parts.registry, name)
 
 
 async def generate(

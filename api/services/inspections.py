@@ -13,9 +13,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from starlette.concurrency import run_in_threadpool
 
 from core.errors import RftError
-from core.inspection import Inspection, cannot_be_rows, inspect_here
+from core.inspection import Inspection, TooSlowToRead, cannot_be_rows, inspect_here
 from core.inspection.apart import SMALL_BYTES
-from core.inspection.settle import hand_over, settle
+from core.inspection.settle import give_up, hand_over, settle
 from core.models import File
 from core.store import ObjectStore
 
@@ -76,13 +76,16 @@ class Inspections:
 
     def _settle(self, file_id: str, sha256: str, report: "Future[Report]") -> None:
         try:
-            found = report.result()
             with self._sessions.begin() as session:
-                settle(session, file_id, sha256, found)
+                try:
+                    settle(session, file_id, sha256, report.result())
+                except TooSlowToRead as refusal:
+                    give_up(session, file_id, refusal.message)
         except (CancelledError, RftError, SQLAlchemyError, OSError) as error:
             logger.warning("%s waits for a worker to inspect it: %r", file_id, error)
-        else:
-            return
+            self._hand_over(file_id)
+
+    def _hand_over(self, file_id: str) -> None:
         try:
             with self._sessions.begin() as session:
                 hand_over(session, file_id)
@@ -125,7 +128,10 @@ class Watch:
             self.running.feed(part)
 
     async def report(self, key: str, size: int) -> Report | None:
-        """Return the report on the stored file, or None while it is still inspected."""
+        """Return the report on the stored file, or None while it is still inspected.
+
+        Raises `TooSlowToRead`.
+        """
         if self._only is not None:
             return await run_in_threadpool(inspect_here, [self._only])
         if self.running is None:
@@ -146,6 +152,8 @@ class Watch:
             return None
         try:
             return waiting.result()
+        except TooSlowToRead:
+            raise
         except (RftError, OSError) as error:
             # The bytes are good; what they hold, a worker will find out.
             logger.warning("The inspection of %s failed: %s", key, error)

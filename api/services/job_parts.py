@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from api.bodies import invalid
 from api.quotas import room_for_job
 from api.services.models import base_of, find_trained, way_out
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core.errors import InvalidRequest
 from core.events import add_event
 from core.job_evals import ensure_eval

@@ -8,7 +8,7 @@ from sqlalchemy import and_, false, not_, or_
 from api.errors import Forbidden
 from api.pagination import Page, clamp, paginate
 from api.schemas.keys import CreateKey, UpdateKey, expired
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core import keys
 from core.clock import now
 from core.errors import InvalidRequest, NotFound

@@ -14,7 +14,7 @@ from api.schemas.metrics import CurvePoint, MetricPhase, MetricSeriesObject
 from api.services import series_rows
 from api.services.downsample import Downsampler, Point
 from api.services.series_rows import Window
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core.errors import InvalidRequest
 from core.models import Job, Metric
 from core.nearest import nearest

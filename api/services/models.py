@@ -6,16 +6,19 @@ from sqlalchemy import select
 
 from api.errors import Forbidden
 from api.services.serving import Target
-from api.tenant import Tenant
-from core.artifacts import merged_prefix
+from api.tenancy import Tenant, Transactions
+from core.artifacts import root_of
 from core.clock import now
 from core.errors import InvalidRequest, NotFound
 from core.models import Checkpoint, Job
 from core.nearest import nearest
-from core.permissions import revoke_all, shared_with, usable_by
+from core.permissions import grantees, revoke_all, shared_with, usable_by
 from core.registry import Registry
 from core.states import TERMINAL
 from core.store import ObjectStore
+
+#: Models, of the project and of others each, with which an unknown name is compared.
+NEAREST_AMONG = 200
 
 
 def list_trained(tenant: Tenant) -> list[Checkpoint]:
@@ -39,8 +42,10 @@ def get_trained(tenant: Tenant, registry: Registry, name: str) -> Checkpoint:
     return checkpoint
 
 
-def delete_trained(tenant: Tenant, registry: Registry, store: ObjectStore, name: str) -> None:
-    """Delete a trained model's objects, then mark its row; a failing store leaves it unmarked.
+def delete_trained(
+    transactions: Transactions, registry: Registry, store: ObjectStore, name: str
+) -> None:
+    """Delete all objects of a trained model, then mark its row; when the store fails, nothing is.
 
     Raises `NotFound`, `Forbidden` for a base model or one of another project, and `InvalidRequest`
     while a job needs it.
@@ -50,6 +55,18 @@ def delete_trained(tenant: Tenant, registry: Registry, store: ObjectStore, name:
             f"The model '{name}' is a base model; only the operator removes it, in models.toml.",
             code="base_model",
         )
+    with transactions.begin() as tenant:
+        checkpoint = _deletable(tenant, registry, name)
+        row_id, root = checkpoint.id, root_of(checkpoint.object_prefix)
+    store.delete_prefix(root)
+    with transactions.begin() as tenant:
+        checkpoint = tenant.session.get_one(Checkpoint, row_id)
+        revoke_all(tenant.session, checkpoint)
+        checkpoint.deleted_at = now()
+        checkpoint.has_state, checkpoint.merged_status = False, None
+
+
+def _deletable(tenant: Tenant, registry: Registry, name: str) -> Checkpoint:
     checkpoint = get_trained(tenant, registry, name)
     if checkpoint.project_id != tenant.project_id:
         raise Forbidden(
@@ -58,10 +75,7 @@ def delete_trained(tenant: Tenant, registry: Registry, store: ObjectStore, name:
             code="model_not_owned",
         )
     _refuse_in_use(tenant, checkpoint)
-    store.delete_prefix(checkpoint.object_prefix)
-    store.delete_prefix(merged_prefix(checkpoint.object_prefix))
-    revoke_all(tenant.session, checkpoint)
-    checkpoint.deleted_at = now()
+    return checkpoint
 
 
 def resolve(tenant: Tenant, registry: Registry, name: str) -> Target:
@@ -92,22 +106,34 @@ def way_out(tenant: Tenant, registry: Registry, name: str) -> str:
     """Return the sentence for an unknown name: the nearest known one, or where all are listed."""
     # The name of a trained model holds its base model's, which is not what was meant.
     if name.startswith("ft:"):
-        close = nearest(name, [checkpoint.name for checkpoint in list_trained(tenant)])
+        close = nearest(name, _newest_names(tenant))
     else:
         close = registry.close_match(name)
     return f"Did you mean '{close}'?" if close else "GET /v1/models lists them."
 
 
+def _newest_names(tenant: Tenant) -> list[str]:
+    usable = (tenant.select(Checkpoint), shared_with(tenant.project_id))
+    names: list[str] = []
+    for query in usable:
+        newest = query.where(Checkpoint.deleted_at.is_(None)).order_by(Checkpoint.created_at.desc())
+        found = newest.with_only_columns(Checkpoint.name).limit(NEAREST_AMONG)
+        names += tenant.session.scalars(found)
+    return names
+
+
 def _refuse_in_use(tenant: Tenant, checkpoint: Checkpoint) -> None:
-    needs_it = (Job.id == checkpoint.job_id) | (Job.init_from == checkpoint.name)
     # Not only in this project: one that may use the model can have a job that starts from it.
+    users = Job.project_id.in_(grantees(checkpoint.name)) | (Job.project_id == tenant.project_id)
+    needs_it = (Job.id == checkpoint.job_id) | ((Job.init_from == checkpoint.name) & users)
     query = select(Job).where(Job.status.not_in(TERMINAL), needs_it)
     job = tenant.session.scalar(query.limit(1))
     if job is not None:
         own = job.project_id == tenant.project_id
         which = f"job {job.id}" if own else "a job of a project that may use it"
+        first = "cancel the job" if own else "take that project's permission back"
         raise InvalidRequest(
             f"The model '{checkpoint.name}' is needed by {which}, which is {job.status};"
-            " cancel the job or wait for its end, then delete the model.",
+            f" {first} or wait for its end, then delete the model.",
             code="model_in_use",
         )

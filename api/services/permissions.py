@@ -6,7 +6,8 @@ from fastapi import Depends
 from sqlalchemy import or_
 
 from api.pagination import Page, clamp, paginate
-from api.tenant import Tenant, TenantDep
+from api.tenancy import Tenant
+from api.tenant import TenantDep
 from core.clock import now
 from core.errors import NotFound
 from core.models import Checkpoint, CheckpointPermission

@@ -8,7 +8,8 @@ from sqlalchemy import Select, select
 from api.auth import PrincipalDep
 from api.errors import Forbidden
 from api.pagination import Page, clamp, paginate
-from api.tenant import Tenant, TenantDep
+from api.tenancy import Tenant
+from api.tenant import TenantDep
 from core.errors import InvalidRequest, NotFound
 from core.keys import ADMIN, Principal
 from core.models import Project

@@ -7,7 +7,7 @@ from api.schemas.retention import (
     RetentionObject,
     RetentionPreview,
 )
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core import retention
 from core.clock import now
 from core.models import Project

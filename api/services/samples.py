@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm.attributes import InstrumentedAttribute
 
 from api.pagination import Page, clamp, paginate
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core.errors import InvalidRequest, NotFound
 from core.models import Job, Rollout, Sample
 from core.nearest import nearest

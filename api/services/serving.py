@@ -19,6 +19,10 @@ logger = logging.getLogger(__name__)
 #: Seconds to reach the service, and seconds without a byte from it: loading a model that nobody
 #: used for a while is silent. The second is the official client's own patience.
 CONNECT_S, READ_S = 5.0, 600.0
+#: No request waits for another's connection: long answers would keep everybody else from any.
+#: Idle ones are given up sooner than the service does, after 5 s: one must not be used while it is
+#: being closed.
+LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=2.0)
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Serving:
             base_url=url,
             headers={"x-rft-token": token} if token else {},
             timeout=httpx.Timeout(READ_S, connect=CONNECT_S),
+            limits=LIMITS,
             transport=transport,
         )
 

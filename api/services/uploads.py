@@ -16,7 +16,8 @@ from api.quotas import room_for_bytes
 from api.schemas.uploads import CompleteUpload, CreateUpload
 from api.services.files import Named, check_purpose, key_of, new_file, report_on
 from api.services.inspections import Watch
-from api.tenant import Tenant, Transactions, find_upload
+from api.tenancy import Tenant, Transactions
+from api.tenant import find_upload
 from api.upload import IncomingForm, clean_filename
 from core.clock import now
 from core.errors import InvalidRequest, ObjectMissing

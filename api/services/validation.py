@@ -4,7 +4,8 @@ from threading import BoundedSemaphore
 
 from rft.dataset import Report, kind_named
 
-from api.tenant import Transactions, find_file
+from api.tenancy import Transactions
+from api.tenant import find_file
 from core import file_reports
 from core.errors import InvalidRequest, RateLimited
 from core.inspection import inspect_stored

@@ -7,11 +7,12 @@ from sqlalchemy import func, select
 
 from api.pagination import Page, clamp, paginate
 from api.schemas.webhooks import CreateWebhook, UpdateWebhook
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core import deliveries
 from core.clock import now
 from core.errors import InvalidRequest, NotFound
 from core.ids import new_id
+from core.limits import lock_project
 from core.models import WebhookDelivery, WebhookEndpoint
 from core.notify import want_delivery
 from core.webhooks import Outcome, check_event_types, new_event, new_secret, send, valid_secrets
@@ -31,6 +32,7 @@ def create(
 ) -> tuple[WebhookEndpoint, SecretStr]:
     """Add an endpoint and return it with its secret; raises `InvalidRequest` for its URL."""
     _check_url(policy, request.url)
+    lock_project(tenant.session, tenant.project_id)
     mine = tenant.select(WebhookEndpoint).where(WebhookEndpoint.deleted_at.is_(None)).subquery()
     if (tenant.session.scalar(select(func.count()).select_from(mine)) or 0) >= MAX_ENDPOINTS:
         raise InvalidRequest(
@@ -114,6 +116,10 @@ def update(tenant: Tenant, policy: Policy, row: WebhookEndpoint, request: Update
 
 def rotate_secret(tenant: Tenant, row: WebhookEndpoint, *, keep_old: bool) -> SecretStr:
     """Replace the signing secret; with `keep_old` the old one signs too for `OVERLAP_S` seconds."""
+    # Of two rotations at once the later one must see the secret of the earlier one: both are shown.
+    lock_project(tenant.session, tenant.project_id)
+    tenant.session.refresh(row)
+    find(tenant, row.id)  # it may be deleted by now
     secret, until = new_secret(), now() + OVERLAP_S
     valid = set(valid_secrets(row.secrets, now())) if keep_old else set()
     if len(valid) >= MAX_SECRETS:

@@ -4,13 +4,14 @@ The rules are those of `rft.dataset`. A large file is read in a process of its o
 the API neither its interpreter nor its memory.
 """
 
-from core.inspection.apart import InspectionFailed, inspect_here, inspect_stored
+from core.inspection.apart import InspectionFailed, TooSlowToRead, inspect_here, inspect_stored
 from core.inspection.inspection import Inspection
 from core.inspection.refusal import cannot_be_rows, refusal_of
 
 __all__ = [
     "Inspection",
     "InspectionFailed",
+    "TooSlowToRead",
     "cannot_be_rows",
     "inspect_here",
     "inspect_stored",

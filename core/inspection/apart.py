@@ -8,11 +8,13 @@ from collections.abc import Iterable
 
 from rft.dataset import Report, Validator
 
-from core.errors import RftError
+from core.errors import InvalidRequest, RftError
 from core.process.environment import clean_environment
 
 #: Up to here a process would cost more than the inspection itself, in bytes.
 SMALL_BYTES = 1024 * 1024
+#: With this exit status a process says that the rows take too long.
+TOO_SLOW = 3
 
 
 class InspectionFailed(RftError):
@@ -21,10 +23,23 @@ class InspectionFailed(RftError):
     code = "inspection_failed"
 
 
+class TooSlowToRead(InvalidRequest):
+    """The rows are too many and too short to read them all."""
+
+    code = "invalid_file_format"
+    param = "file"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The rows of the file take too long to read: it has too many, and very short ones;"
+            " write fewer or longer ones, and upload it again."
+        )
+
+
 def inspect_stored(chunks: Iterable[bytes], size: int, *, kind: str = "auto") -> Report:
     """Return the report on a file of `size` bytes, read as rows of `kind`.
 
-    Raises `InspectionFailed`, and whatever reading the chunks raises.
+    Raises `InspectionFailed`, `TooSlowToRead`, and whatever reading the chunks raises.
     """
     inspect = inspect_here if size <= SMALL_BYTES else inspect_apart
     return inspect(chunks, kind=kind)
@@ -41,7 +56,7 @@ def inspect_here(chunks: Iterable[bytes], *, kind: str = "auto") -> Report:
 def inspect_apart(chunks: Iterable[bytes], *, kind: str = "auto") -> Report:
     """Inspect a file of any size in a process, which ends with this call however it ends.
 
-    Raises `InspectionFailed`, and whatever reading the chunks raises.
+    Raises `InspectionFailed`, `TooSlowToRead`, and whatever reading the chunks raises.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", "core.inspection.child", kind],
@@ -56,6 +71,8 @@ def inspect_apart(chunks: Iterable[bytes], *, kind: str = "auto") -> Report:
                 sink.write(chunk)
         return Report.from_dict(json.load(process.stdout))
     except (BrokenPipeError, json.JSONDecodeError) as error:
+        if process.wait() == TOO_SLOW:
+            raise TooSlowToRead from error
         raise InspectionFailed(
             "The process that inspects a file ended without a report; look at this machine's"
             " memory, and try again."

@@ -1,5 +1,7 @@
 """Write down what an inspection found, or that a worker has to see to it."""
 
+from typing import Any
+
 from rft.dataset import Report
 from sqlalchemy import update
 from sqlalchemy.orm import Session
@@ -15,19 +17,21 @@ OVERDUE_S = 15 * 60
 
 def settle(session: Session, file_id: str, sha256: str, report: Report) -> None:
     """Keep the report, and give a file that is still `uploaded` its last status."""
-    refusal = refusal_of(report)
     keep(session, sha256, report.kind, report)
-    session.execute(
-        update(File)
-        .where(File.id == file_id, File.status == "uploaded")
-        .values(status="error" if refusal else "processed", status_details=refusal)
-    )
+    refusal = refusal_of(report)
+    _change(session, file_id, status="error" if refusal else "processed", status_details=refusal)
+
+
+def give_up(session: Session, file_id: str, reason: str) -> None:
+    """End the wait of a file that is still `uploaded` and cannot be inspected."""
+    _change(session, file_id, status="error", status_details=reason)
 
 
 def hand_over(session: Session, file_id: str, *, after_s: int = 0) -> None:
     """Have a worker inspect a file that is still `uploaded`, in so many seconds."""
-    session.execute(
-        update(File)
-        .where(File.id == file_id, File.status == "uploaded")
-        .values(inspect_after=now() + after_s)
-    )
+    _change(session, file_id, inspect_after=now() + after_s)
+
+
+def _change(session: Session, file_id: str, **values: Any) -> None:
+    waits = update(File).where(File.id == file_id, File.status == "uploaded")
+    session.execute(waits.values(**values))

@@ -43,6 +43,7 @@ class EvalRun(Base):
     __table_args__ = (
         Index(None, "eval_id", "created_at", "seq"),
         Index(None, "status"),
+        Index(None, "deleted_at"),
         UniqueConstraint("eval_id", "phase", "step"),
     )
 
@@ -77,7 +78,10 @@ class EvalItem(Base):
     """What a run found about item `position`; `results` has one entry for each criterion."""
 
     __tablename__ = "eval_items"
-    __table_args__ = (Index(None, "run_id", "position", unique=True),)
+    __table_args__ = (
+        Index(None, "run_id", "position", unique=True),
+        Index(None, "run_id", "status", "position"),
+    )
 
     id: Mapped[str] = mapped_column(
         String(64), primary_key=True, default=lambda: new_id("outputitem_")

@@ -187,13 +187,14 @@ class Checkpoint(Base):
     `proof` holds the numbers of loading them in a fresh engine, `bytes` is the size of the model's
     files, null where it was not recorded. The `merged_…` columns tell how far a worker is with
     folding an adapter into its base model: `queued`, `running`, `ready` or `failed`, since when,
-    and why it failed.
+    and why it failed. The `serving_…` columns are the queue of `core.serving_proofs`.
     """
 
     __tablename__ = "checkpoints"
     __table_args__ = (
         UniqueConstraint("job_id", "phase", "step", "is_final"),
         Index(None, "merged_status"),
+        Index(None, "serving_due_at"),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True, default=lambda: new_id("ftckpt_"))
@@ -212,5 +213,7 @@ class Checkpoint(Base):
     merged_status: Mapped[str | None] = mapped_column(String(16))
     merged_error: Mapped[str | None] = mapped_column(Text)
     merged_at: Mapped[int | None] = mapped_column(BigInteger)
+    serving_due_at: Mapped[float | None] = mapped_column(Float(53))
+    serving_attempts: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     created_at: Mapped[int] = mapped_column(BigInteger, default=now)
     deleted_at: Mapped[int | None] = mapped_column(BigInteger)

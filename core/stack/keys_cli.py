@@ -13,19 +13,26 @@ from core.clock import now
 from core.errors import NotFound
 from core.models import ApiKey, Project
 from core.stack.access import project_for_key, record_key, transaction
-from core.stack.options import Folder
+from core.stack.options import Folder, one_line
 
 keys_app = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
 _DAY_S = 24 * 60 * 60
+_MAX_DAYS = 36_500
 _SCOPE_HELP = f"One of {', '.join(keys.SCOPES)}; may be repeated, default all."
 
 
 @keys_app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="What the key is for.")] = "default",
-    project: Annotated[str, typer.Option(help="Name or id; a new name makes one.")] = "default",
+    name: Annotated[
+        str, typer.Argument(help="What the key is for.", callback=one_line)
+    ] = "default",
+    project: Annotated[
+        str, typer.Option(help="Name or id; a new name makes one.", callback=one_line)
+    ] = "default",
     scope: Annotated[list[str] | None, typer.Option(help=_SCOPE_HELP)] = None,
-    days: Annotated[int | None, typer.Option(min=1, help="Days until it expires.")] = None,
+    days: Annotated[
+        int | None, typer.Option(min=1, max=_MAX_DAYS, help="Days until it expires.")
+    ] = None,
     folder: Folder = Path(".rft"),
 ) -> None:
     """Make a key and print its secret; it cannot be shown again."""
@@ -62,8 +69,9 @@ def revoke(
         key = session.get(ApiKey, key_id)
         if key is None:
             raise NotFound(f"There is no key {key_id!r}; `rft-server keys list` shows them.")
-        keys.revoke_key(session, key)
-        record_key(session, "deleted", key)
+        if key.revoked_at is None:
+            keys.revoke_key(session, key)
+            record_key(session, "deleted", key)
     Console(highlight=False).print(f"Revoked {key_id}.")
 
 

@@ -13,7 +13,7 @@ from core.limits import LIMIT_NAMES, UNLIMITED, Limits, usage
 from core.models import Project
 from core.stack.access import transaction
 from core.stack.environment import find_settings
-from core.stack.options import Folder
+from core.stack.options import Folder, one_line
 
 projects_app = typer.Typer(
     help="Make, list, rename, limit and archive projects.", no_args_is_help=True
@@ -24,7 +24,7 @@ _LIMITS_HELP = f"As name=number, name={UNLIMITED} or name=default; {', '.join(LI
 
 @projects_app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="What the project is called.")],
+    name: Annotated[str, typer.Argument(help="What the project is called.", callback=one_line)],
     folder: Folder = Path(".rft"),
 ) -> None:
     """Make a project and print its id."""
@@ -47,7 +47,7 @@ def list_projects(folder: Folder = Path(".rft")) -> None:
 @projects_app.command()
 def rename(
     project: Named,
-    name: Annotated[str, typer.Argument(help="The new name.")],
+    name: Annotated[str, typer.Argument(help="The new name.", callback=one_line)],
     folder: Folder = Path(".rft"),
 ) -> None:
     """Give a project another name."""

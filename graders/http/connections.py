@@ -6,7 +6,10 @@ request; here a host's idle connections are a stack.
 
 import asyncio
 import socket
+import threading
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cached_property
 from ssl import SSLContext
 from typing import Any, NamedTuple
@@ -37,6 +40,7 @@ class Connections:
     def __init__(self) -> None:
         self._idle: dict[Key, list[httpcore.AsyncHTTPConnection]] = {}
         self._closing: set[asyncio.Task[None]] = set()
+        self._next_sweep = 0.0
 
     def take(self, key: Key) -> httpcore.AsyncHTTPConnection:
         """The connection that was used last, or a new one that connects when it is first used."""
@@ -55,11 +59,26 @@ class Connections:
 
     async def give_back(self, key: Key, connection: httpcore.AsyncHTTPConnection) -> None:
         """Keep the connection when its last answer was read to the end; close it otherwise."""
+        self._drop_expired()
         idle = self._idle.setdefault(key, [])
         if _reusable(connection) and len(idle) < KEEP_IDLE:
             idle.append(connection)
         else:
             await connection.aclose()
+
+    def _drop_expired(self) -> None:
+        """Close, now and then, what nobody asked for again: users name ever new hosts."""
+        if time.monotonic() < self._next_sweep:
+            return
+        self._next_sweep = time.monotonic() + KEEP_ALIVE_S
+        for key, idle in list(self._idle.items()):
+            good = [each for each in idle if _reusable(each) and not each.has_expired()]
+            for connection in set(idle).difference(good):
+                self._let_go(connection)
+            if good:
+                self._idle[key] = good
+            else:
+                del self._idle[key]
 
     async def close(self) -> None:
         """Close the idle connections."""
@@ -118,12 +137,41 @@ class _Backend(httpcore.AnyIOBackend):
 
 async def resolve(host: str, port: int) -> list[str]:
     """The addresses of a host, in the system's order; raises `httpcore.ConnectError`."""
-    loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = await _looked_up(host, port)
     except (OSError, UnicodeError) as error:
         raise httpcore.ConnectError(f"{host} cannot be resolved") from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+async def _looked_up(host: str, port: int) -> list[Any]:
+    """Look up a name in a thread of its own: a few names that nobody answers for would fill a pool.
+
+    The thread may outlive the caller's patience; then nobody hears of what it found.
+    """
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[list[Any]] = loop.create_future()
+
+    def settle(addresses: list[Any], error: Exception | None) -> None:
+        if found.done():
+            return
+        if error is None:
+            found.set_result(addresses)
+        else:
+            found.set_exception(error)
+
+    def look_up() -> None:
+        addresses: list[Any] = []
+        trouble: Exception | None = None
+        try:
+            addresses = list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            trouble = error
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(settle, addresses, trouble)
+
+    threading.Thread(target=look_up, name="look-up", daemon=True).start()
+    return await found
 
 
 _TRUSTED, _CHECKED = _Backend(checked=False), _Backend(checked=True)

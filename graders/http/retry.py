@@ -39,7 +39,7 @@ def retry_after_s(value: str | None) -> float | None:
         return float(value[:12])
     try:
         at = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)

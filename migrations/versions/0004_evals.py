@@ -83,6 +83,7 @@ def _create_eval_runs() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_eval_runs"),
         sa.UniqueConstraint("eval_id", "phase", "step", name="uq_eval_runs_eval_id_phase_step"),
     )
+    op.create_index("ix_eval_runs_deleted_at", "eval_runs", ["deleted_at"], unique=False)
     op.create_index(
         "ix_eval_runs_eval_id_created_at_seq",
         "eval_runs",
@@ -110,4 +111,10 @@ def _create_eval_items() -> None:
     )
     op.create_index(
         "ix_eval_items_run_id_position", "eval_items", ["run_id", "position"], unique=True
+    )
+    op.create_index(
+        "ix_eval_items_run_id_status_position",
+        "eval_items",
+        ["run_id", "status", "position"],
+        unique=False,
     )

@@ -23,7 +23,15 @@ def upgrade() -> None:
     op.add_column("checkpoints", sa.Column("merged_status", sa.String(length=16), nullable=True))
     op.add_column("checkpoints", sa.Column("merged_error", sa.Text(), nullable=True))
     op.add_column("checkpoints", sa.Column("merged_at", sa.BigInteger(), nullable=True))
+    op.add_column("checkpoints", sa.Column("serving_due_at", sa.Float(precision=53), nullable=True))
+    op.add_column(
+        "checkpoints",
+        sa.Column("serving_attempts", sa.Integer(), server_default="0", nullable=False),
+    )
     op.create_index("ix_checkpoints_merged_status", "checkpoints", ["merged_status"], unique=False)
+    op.create_index(
+        "ix_checkpoints_serving_due_at", "checkpoints", ["serving_due_at"], unique=False
+    )
     op.add_column("jobs", sa.Column("running_since", sa.BigInteger(), nullable=True))
     op.add_column(
         "jobs", sa.Column("gpu_seconds", sa.BigInteger(), server_default="0", nullable=False)
@@ -46,7 +54,10 @@ def downgrade() -> None:
     op.drop_column("jobs", "eval_id")
     op.drop_column("jobs", "gpu_seconds")
     op.drop_column("jobs", "running_since")
+    op.drop_index("ix_checkpoints_serving_due_at", table_name="checkpoints")
     op.drop_index("ix_checkpoints_merged_status", table_name="checkpoints")
+    op.drop_column("checkpoints", "serving_attempts")
+    op.drop_column("checkpoints", "serving_due_at")
     op.drop_column("checkpoints", "merged_at")
     op.drop_column("checkpoints", "merged_error")
     op.drop_column("checkpoints", "merged_status")

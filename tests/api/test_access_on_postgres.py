@@ -1,5 +1,6 @@
 """Keys, limits, idempotency and the audit log on Postgres; other tests use SQLite."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 
@@ -72,3 +73,19 @@ def test_what_depends_on_locks_and_events(http: httpx.Client) -> None:
         "fine_tuning.job.created",
         "file.created",
     ]
+
+
+def test_an_id_that_postgres_refuses_is_nobody_elses_error(http: httpx.Client) -> None:
+    """Jobs that are asked for at the same time share a query."""
+    nobody = {"authorization": "Bearer nobody"}
+
+    async def ask(url: httpx.URL, headers: httpx.Headers) -> list[httpx.Response]:
+        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+            bad = [client.get(f"{JOBS}/a%00b", headers=nobody) for _ in range(20)]
+            good = [client.get(f"{JOBS}/ftjob-1", headers=headers) for _ in range(20)]
+            pairs = zip(bad, good, strict=True)
+            return await asyncio.gather(*(each for pair in pairs for each in pair))
+
+    answers = asyncio.run(ask(http.base_url, http.headers))
+    assert [each.status_code for each in answers] == [401, 404] * 20
+    assert http.get(f"{JOBS}/a%00b").status_code == 404

@@ -166,7 +166,8 @@ def test_pages_and_filters(http: httpx.Client) -> None:
     assert len(types(http, **{"effective_at[lte]": at, "event_types[]": "api_key.created"})) == 4
     for query, param in (
         ({"event_type": "x"}, "event_type"),
-        ({"actor_emails[]": "a@b"}, "actor_emails"),
+        ({"actor_emails[]": "a@b"}, "actor_emails[]"),
+        ({"effective_at[at]": "1"}, "effective_at[at]"),
         ({"effective_at[gt]": "soon"}, "effective_at[gt]"),
         ({"after": "a", "before": "b"}, "before"),
     ):

@@ -21,6 +21,16 @@ BODY: dict[str, Any] = {"model": "base-1", "messages": [{"role": "user", "conten
 TOOL = {"type": "function", "function": {"name": "f"}}
 
 
+#: A schema with a property of an odd name, and a reference that the server would have to follow.
+ELSEWHERE: dict[str, Any] = {"properties": {"$ref": {"$ref": "http://10.0.0.1/schema"}}}
+PNG = "data:image/png;base64,AA=="
+
+
+def allowed(tools: list[dict[str, Any]]) -> dict[str, Any]:
+    """A choice among some tools."""
+    return {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": tools}}
+
+
 def image_part(url: str) -> dict[str, Any]:
     """A part of a message that is an image."""
     return {"type": "image_url", "image_url": {"url": url}}
@@ -107,9 +117,26 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
     ({"response_format": {"type": "json_schema"}}, "response_format"),
     ({"response_format": {"type": "xml"}}, "response_format.type"),
+    (
+        {"tools": [{"type": "function", "function": {"name": "f", "parameters": ELSEWHERE}}]},
+        "tools[0].function.parameters",
+    ),
+    (
+        {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "s", "schema": {"$defs": {"a": [ELSEWHERE]}}},
+            }
+        },
+        "response_format.json_schema.schema",
+    ),
     ({"logit_bias": {"the": 5}}, "logit_bias.the"),
     ({"logit_bias": {"5": 101}}, "logit_bias.5"),
     ({"stop": []}, "stop"),
+    ({"stop": ["a", ""]}, "stop[1]"),
+    ({"stop": {"a": "b"}}, "stop"),
+    ({"tools": [TOOL], "tool_choice": "requird"}, "tool_choice"),
+    ({"tools": [TOOL], "tool_choice": []}, "tool_choice"),
     ({"seed": 2**63}, "seed"),
     ({"stream_options": {"include_usage": True}}, ""),
     ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0]"),
@@ -123,6 +150,20 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
         {"messages": [{"role": "user", "content": [image_part("http://10.0.0.1/")]}]},
         "messages[0].content[0].image_url.url",
     ),
+    ({"messages": [{"role": "system", "content": [image_part(PNG)]}]}, "messages[0]"),
+    (
+        {"messages": [{"role": "tool", "tool_call_id": "c", "content": [image_part(PNG)]}]},
+        "messages[0]",
+    ),
+    (
+        {"tools": [TOOL], "tool_choice": allowed([{"type": "function"}])},
+        "tool_choice.allowed_tools.tools[0].function",
+    ),
+    (
+        {"tools": [TOOL], "tool_choice": allowed([TOOL | {"name": "f"}])},
+        "tool_choice.allowed_tools.tools[0].name",
+    ),
+    ({"tools": [TOOL], "tool_choice": allowed([])}, "tool_choice.allowed_tools.tools"),
     ({"web_search_options": {}}, "web_search_options"),
     ({"functions": [{"name": "f"}]}, "functions"),
 ]
@@ -134,6 +175,7 @@ def test_refusals(http: httpx.Client, model_server: ModelServer) -> None:
         # What concerns several fields names them in the sentence alone.
         assert error["param"] == (param or None), change
         assert f"'{param or next(iter(change))}'" in error["message"], change
+        assert "''" not in error["message"], change
     assert not model_server.requests
 
 

@@ -55,9 +55,14 @@ def test_every_form_of_prompt_is_passed_on(http: httpx.Client, model_server: Mod
 REFUSALS: list[tuple[dict[str, Any], str]] = [
     ({"prompt": None}, "prompt"),
     ({"prompt": []}, "prompt"),
+    ({"prompt": ""}, "prompt"),
+    ({"prompt": ["a", ""]}, "prompt"),
     ({"prompt": ["a", 1]}, "prompt"),
     ({"prompt": [True]}, "prompt"),
-    ({"prompt": [[]]}, "prompt"),
+    ({"prompt": [[]]}, "prompt[0]"),
+    ({"prompt": [["a"]]}, "prompt[0][0]"),
+    ({"prompt": [[1], [-1]]}, "prompt[1][0]"),
+    ({"prompt": [10**30]}, "prompt[0]"),
     ({"prompt": {"text": "a"}}, "prompt"),
     ({"prompt": ["a"] * 129}, "prompt"),
     ({"suffix": "end"}, "suffix"),
@@ -75,6 +80,7 @@ def test_refusals(http: httpx.Client, model_server: ModelServer) -> None:
     for change, named in REFUSALS:
         error = error_of(http.post(PATH, json={**BODY, **change}), 400)
         assert f"'{named}'" in error["message"], change
+        assert error["message"].count("Invalid value") <= 1, change
     assert not model_server.requests
 
 

@@ -5,8 +5,8 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from api.app import create_app
-from api.services import jobs
-from api.tenant import Tenant
+from api.services import jobs, steering
+from api.tenancy import Tenant
 from core.db import make_engine, session_factory
 from core.errors import IllegalTransition
 from core.keys import create_key, create_project
@@ -81,11 +81,11 @@ def test_pausing_a_job_that_a_worker_claims_at_that_moment(
         job = session.get_one(Job, "ftjob-1")
         with factory.begin() as worker:
             worker.execute(Job.__table__.update().values(status="running"))
-        assert jobs.pause(tenant, job).status == "pausing"
+        assert steering.pause(tenant, job).status == "pausing"
     with factory.begin() as session:
         tenant = Tenant(session=session, project_id=project_id)
         with pytest.raises(IllegalTransition):
-            jobs.resume(tenant, session.get_one(Job, "ftjob-1"))
+            steering.resume(tenant, session.get_one(Job, "ftjob-1"))
 
 
 def test_a_character_that_postgres_cannot_hold(settings: Settings, postgres_url: str) -> None:

@@ -8,6 +8,8 @@ import openai
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
+from api import pagination
+from api.services import eval_runs
 from core.models import Outbox
 from core.settings import Settings
 from core.store import ObjectStore
@@ -15,6 +17,7 @@ from tests.api.examples import error_of
 from tests.api.test_evals import EXACT, SIMILAR, create
 from tests.evals.bench import ITEMS, Worker, completions, inline
 from tests.fakes.model_server import ModelServer
+from workers.cleaning import clean_once
 
 
 @pytest.fixture
@@ -168,6 +171,14 @@ def test_a_run_of_the_responses_api_asks_the_same(
     assert model_server.body["messages"][0]["content"] in {"0?", "1?", "2?"}
 
 
+AUDIO = {"input_audio": {"data": "AA==", "format": "mp3"}}
+
+
+def template(content: Any) -> dict[str, Any]:
+    """Input messages with one message."""
+    return {"type": "template", "template": [{"role": "user", "content": content}]}
+
+
 #: What is sent, the `param` of the answer, and words in it.
 RUNS_REFUSED: list[tuple[dict[str, Any], str, str]] = [
     (completions(inline([])), "data_source.source.content", "at least one item"),
@@ -205,6 +216,24 @@ RUNS_REFUSED: list[tuple[dict[str, Any], str, str]] = [
         ),
         "data_source.input_messages.template.0.role",
         "usr",
+    ),
+    (
+        completions(inline(ITEMS), input_messages=template({"type": "input_audio", **AUDIO})),
+        "data_source.input_messages.template.0.content",
+        "a text or an image",
+    ),
+    (
+        completions(
+            inline(ITEMS),
+            input_messages=template([{"type": "input_image", "image_url": "https://example.com/"}]),
+        ),
+        "data_source.input_messages.template.0.content",
+        "not fetched from elsewhere",
+    ),
+    (
+        completions(inline(ITEMS), input_messages=template("{{item.questoin}}")),
+        "data_source.source.content",
+        "The input reads item.questoin, which no item has; did you mean item.question?",
     ),
     (
         completions(inline(ITEMS), sampling_params={"temprature": 1}),
@@ -252,6 +281,36 @@ def test_a_field_that_no_item_has_is_said_before_anything_is_graded(
     assert "A criterion reads item.answer, which no item has" in error["message"]
 
 
+def test_a_body_that_takes_long_to_check_is_left_to_the_worker(
+    client: openai.OpenAI, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = create(client)
+    monkeypatch.setattr(eval_runs, "CHECKING_S", -1.0)
+    run = start(client, made.id, {"type": "jsonl", "source": inline([{"item": {}}])})
+    worker.work()
+    done = client.evals.runs.retrieve(run.id, eval_id=made.id)
+    assert (done.status, done.error.code) == ("failed", "invalid_data_source")
+    assert "Item 1 cannot be used" in done.error.message
+
+
+def test_pages_end_before_they_hold_too_much(
+    client: openai.OpenAI, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = create(client)
+    runs = [start(client, made.id, completions(inline(ITEMS))) for _ in range(3)]
+    worker.next()
+    monkeypatch.setattr(pagination, "MAX_PAGE_CHARS", 1)
+    page = client.evals.runs.list(made.id)
+    assert (len(page.data), page.has_more) == (1, True)  # type: ignore[attr-defined]
+    other = create(client)
+    assert len(client.evals.list().data) == 1
+    assert [each.id for each in client.evals.list()] == [made.id, other.id]
+    assert [each.id for each in client.evals.runs.list(made.id)] == [each.id for each in runs]
+    items = client.evals.runs.output_items.list(runs[0].id, eval_id=made.id, order="desc")
+    assert len(items.data) == 1
+    assert [each.datasource_item_id for each in items] == [2, 1, 0]
+
+
 def test_an_unknown_model_is_refused_at_once(client: openai.OpenAI) -> None:
     made = create(client)
     with pytest.raises(openai.NotFoundError, match="Did you mean 'base-1'"):
@@ -291,7 +350,10 @@ def test_a_deleted_run_is_gone_with_its_items(client: openai.OpenAI, worker: Wor
     worker.work()
     gone = client.evals.runs.delete(run.id, eval_id=made.id)
     assert (gone.deleted, gone.run_id, gone.object) == (True, run.id, "eval.run.deleted")
-    assert worker.items(run.id) == []
     with pytest.raises(openai.NotFoundError, match="No such run"):
         client.evals.runs.retrieve(run.id, eval_id=made.id)
+    with pytest.raises(openai.NotFoundError, match="No such run"):
+        client.evals.runs.output_items.list(run.id, eval_id=made.id)
+    clean_once(worker.context)
+    assert worker.items(run.id) == []
     assert client.evals.runs.list(made.id).data == []

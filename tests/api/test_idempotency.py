@@ -1,13 +1,18 @@
 """`Idempotency-Key`: a repeated request is carried out once and answered the same again."""
 
 import threading
+import time
+from collections.abc import Callable, Iterator
 
 import httpx
 import openai
 import pytest
 from sqlalchemy import func, select, update
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session, sessionmaker
 
+from api.app import MAX_JSON_BYTES
 from core import idempotency
 from core.clock import now
 from core.models import ApiKey, File, IdempotentRequest, Job
@@ -176,6 +181,83 @@ def test_the_key_of_a_request_whose_server_died_is_free_after_a_while(
     error_of(send(http, jsonl()), 409)
     age(sessions, idempotency.LOST_S + 1)
     assert send(http, jsonl()).status_code == 200
+
+
+def test_a_body_may_take_longer_than_a_lost_request(
+    http: httpx.Client, sessions: sessionmaker[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.idempotency.RENEW_S", 0.01)
+    begun, done = threading.Event(), threading.Event()
+    slow: list[httpx.Response] = []
+
+    def body() -> Iterator[bytes]:
+        yield b'{"name": '
+        begun.set()
+        assert done.wait(20)
+        yield b'"ci"}'
+
+    headers = {**KEY, "content-type": "application/json"}
+    sender = threading.Thread(
+        target=lambda: slow.append(http.post(KEYS, content=body(), headers=headers))
+    )
+    sender.start()
+    assert begun.wait(20)
+    until(lambda: bool(claims(sessions)))
+    age(sessions, idempotency.LOST_S + 1)
+    until(lambda: claims(sessions)[0] > now() - idempotency.LOST_S)
+    error_of(http.post(KEYS, json={"name": "ci"}, headers=KEY), 409)
+    done.set()
+    sender.join()
+    assert slow[0].status_code == 200
+
+
+def claims(sessions: sessionmaker[Session]) -> list[int]:
+    """When the requests came."""
+    with sessions() as session:
+        return list(session.scalars(select(IdempotentRequest.created_at)))
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    for _ in range(2000):
+        if holds():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it did not come true")
+
+
+def test_a_repetition_with_a_body_that_is_too_large(http: httpx.Client) -> None:
+    assert http.post(KEYS, json={"name": "ci"}, headers=KEY).status_code == 200
+    pieces = (b"x" * 100_000 for _ in range(MAX_JSON_BYTES // 100_000 + 2))
+    headers = {**KEY, "content-type": "application/json"}
+    assert error_of(http.post(KEYS, content=pieces, headers=headers), 413)["code"] == (
+        "request_too_large"
+    )
+
+
+@pytest.mark.parametrize("headers", [{}, KEY])
+@pytest.mark.parametrize(
+    "error", [OperationalError("s", {}, Exception("gone")), NoConnectionFree()]
+)
+def test_a_database_that_is_away(
+    api: Api,
+    http: httpx.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    headers: dict[str, str],
+    error: SQLAlchemyError,
+) -> None:
+    async def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(api.app.state.parts.reads, "key", fail)
+    refusal = http.post(KEYS, json={"name": "ci"}, headers=headers)
+    assert error_of(refusal, 503)["code"] == "database_unavailable"
+    assert refusal.headers["retry-after"] == "2"
+
+
+def test_paths_that_are_none(http: httpx.Client, sessions: sessionmaker[Session]) -> None:
+    assert error_of(http.post("/v1/nothing", headers=KEY), 404)["code"] == "unknown_url"
+    assert claims(sessions) == []
 
 
 def test_an_answer_is_remembered_for_a_day(

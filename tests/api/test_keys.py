@@ -1,5 +1,6 @@
 """API keys: made once, stored hashed, never stronger than their maker."""
 
+import asyncio
 from collections.abc import Callable
 
 import httpx
@@ -71,3 +72,14 @@ def test_refusals(http: httpx.Client, body: dict[str, object], param: str) -> No
 def test_an_expiry_is_kept(http: httpx.Client) -> None:
     soon = now() + 60
     assert http.post(KEYS, json={"name": "k", "expires_at": soon}).json()["expires_at"] == soon
+
+
+def test_scopes_hold_under_a_prefix_too(api: Api, new_key: Callable[..., str]) -> None:
+    """As with `uvicorn --root-path`, where the path that the server sees begins with the prefix."""
+    transport = httpx.ASGITransport(api.app, root_path="/rft")
+
+    async def status(scope: str) -> int:
+        async with httpx.AsyncClient(transport=transport, base_url="http://api.test/rft") as http:
+            return (await http.get(KEYS, headers=as_key(new_key(scope)))).status_code
+
+    assert [asyncio.run(status(scope)) for scope in ("keys", "read")] == [200, 403]

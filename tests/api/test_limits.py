@@ -264,3 +264,19 @@ def test_parts_of_an_upload_count(http: httpx.Client, set_limits: Callable[..., 
     quota(http.post(f"{path}/parts", files={"data": b"0"}), *["insufficient_quota"] * 2)
     # What was parts is now a file, and not counted twice.
     assert http.post(f"{path}/complete", json={"part_ids": [part]}).status_code == 200
+
+
+def test_repetitions_with_an_idempotency_key_are_counted_once_each(
+    settings: Settings, valkey: str, new_key: Callable[..., str]
+) -> None:
+    limited = settings.model_copy(update={"broker_url": valkey, "limit_requests_per_minute": 3})
+    app = create_app(limited, store=MemoryStore(), serving_transport=ModelServer().transport)
+    headers = {"authorization": f"Bearer {new_key()}", "idempotency-key": "k"}
+    with running(app) as url, httpx.Client(base_url=url, headers=headers) as http:
+        form = {"data": {"purpose": "batch"}, "files": {"file": ("f", b"x")}}
+        answers = [http.post(FILES, **form) for _ in range(4)]  # type: ignore[arg-type]
+    assert [each.status_code for each in answers] == [200, 200, 200, 429]
+    remaining = [each.headers["x-ratelimit-remaining-requests"] for each in answers]
+    assert remaining == ["2", "1", "0", "0"]
+    assert answers[3].json()["error"]["type"] == "requests"
+    assert answers[3].headers["x-should-retry"] == "true"

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from api.pagination import Page
 from api.services import files, jobs, keys
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core.keys import create_project
 from core.models import ApiKey, File, Job
 from tests.api.examples import METHOD

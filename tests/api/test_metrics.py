@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from api.services import metrics
 from api.services.series_rows import Window
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core import series
 from core.keys import create_project
 from core.models import Job, Metric, MetricPoint, MetricSeries

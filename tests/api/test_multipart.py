@@ -164,3 +164,15 @@ def test_boundaries() -> None:
             boundary_of(content_type)
     with pytest.raises(InvalidRequest, match="do not follow"):
         asyncio.run(anext(form_events(sent([b"x"]), b"b" * 1000)))
+
+
+def test_a_part_must_be_sent_as_it_is() -> None:
+    def encoded(how: bytes) -> list[Event]:
+        headers = b'content-disposition: form-data; name="n"\r\nContent-Transfer-Encoding: ' + how
+        return read(part(headers, b"a=3D") + b"--limit--\r\n")
+
+    for how in (b"binary", b"8BIT", b" 7bit "):
+        assert encoded(how) == [Field("n", "a=3D")]
+    for how in (b"base64", b"quoted-printable"):
+        with pytest.raises(InvalidRequest, match=how.decode()):
+            encoded(how)

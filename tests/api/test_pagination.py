@@ -144,3 +144,14 @@ def test_metadata_filters(
     assert [job["id"] for job in only_plain] == [without]
     both = {"metadata": "null", "metadata[team]": "a"}
     assert http.get(JOBS, params=both).status_code == 400
+
+
+@pytest.mark.parametrize("path", [JOBS, "/v1/files", "/v1/organization/api_keys"])
+def test_an_empty_after_is_the_first_page(
+    http: httpx.Client, make_jobs: Callable[..., list[str]], path: str
+) -> None:
+    make_jobs(100)
+    first = http.get(path).json()
+    assert first["data"]
+    assert http.get(f"{path}?after=").json() == first
+    assert http.get(f"{path}?after=&limit=20").json() == first

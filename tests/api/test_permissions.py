@@ -88,7 +88,7 @@ def test_whoever_may_use_a_model_lists_retrieves_and_asks_it(
 def test_whoever_may_use_a_model_trains_from_it_and_does_not_delete_it(
     model: Shared, grantee: Member, client_for: ClientFor, sessions: sessionmaker[Session]
 ) -> None:
-    model.permissions.create(MODEL, project_ids=[grantee.project_id])
+    permission = next(iter(model.permissions.create(MODEL, project_ids=[grantee.project_id])))
     file = upload(client_for(grantee.key))
     job = grantee.http.post("/v1/fine_tuning/jobs", json=job_body(file.id, model=MODEL)).json()
     assert job["model"] == MODEL
@@ -101,6 +101,9 @@ def test_whoever_may_use_a_model_trains_from_it_and_does_not_delete_it(
     error_of(grantee.http.post(path, json={"project_ids": [grantee.project_id]}), 404)
     with sessions() as session:
         assert usable_by(session, grantee.project_id, MODEL) is not None
+    # Nobody keeps a model from its owner's deletion by a job that never ends.
+    model.permissions.delete(permission.id, fine_tuned_model_checkpoint=MODEL)
+    assert model.client.models.delete(MODEL).deleted
 
 
 def test_a_deleted_model_is_shared_no_more(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from api.schemas.artifacts import ArtifactObject
-from api.schemas.jobs import ExportProof
+from api.schemas.jobs import ExportProof, ServingProof
 from api.schemas.metrics import MetricSeriesObject
 from api.schemas.retention import ChangeRetention, DeletionObject
 from api.schemas.samples import SampleObject, SamplePage
@@ -34,6 +34,7 @@ def sections() -> dict[str, str]:
         ("Samples", SamplePage.model_fields),
         ("Weights", ArtifactObject.model_fields.keys() - {"id"}),
         ("Weights", ExportProof.model_fields),
+        ("Weights", ServingProof.model_fields),
         ("Retention", ChangeRetention.model_fields),
         ("Retention", DeletionObject.model_fields),
     ],

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from api.services import sample_texts, samples
 from api.services.samples import Filters, Order
-from api.tenant import Tenant
+from api.tenancy import Tenant
 from core.db import make_engine, session_factory
 from core.keys import create_project
 from core.models import Job, Rollout, Sample

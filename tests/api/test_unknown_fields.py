@@ -126,3 +126,28 @@ def test_the_sdks_extra_body_is_not_ignored(client: openai.OpenAI) -> None:
     with pytest.raises(openai.BadRequestError, match="'n_epoch'") as refused:
         client.fine_tuning.jobs.create(**body, extra_body={"n_epoch": 3})
     assert refused.value.param == "n_epoch"
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "meant"),
+    [
+        ("/v1/files", "purpos", "purpose"),
+        ("/v1/fine_tuning/jobs", "metadat", "metadata"),
+        ("/v1/fine_tuning/jobs", "metadata[a]&limits", "limit"),
+        ("/v1/fine_tuning/dry_runs", "afte", "after"),
+        ("/v1/evals", "order_bye", "order_by"),
+        ("/v1/organization/api_keys", "limits", "limit"),
+        ("/v1/organization/audit_logs", "event_type", "event_types"),
+    ],
+)
+def test_a_mistyped_filter_does_not_find_everything(
+    http: httpx.Client, path: str, sent: str, meant: str
+) -> None:
+    error = error_of(http.get(f"{path}?{sent}"), 400)
+    assert (error["param"], error["code"]) == (sent.rpartition("&")[2], "unknown_parameter")
+    assert f"Did you mean '{meant}'?" in error["message"]
+
+
+def test_what_reads_no_parameters_minds_none(http: httpx.Client) -> None:
+    for path in ("/health", "/v1/models"):
+        assert http.get(f"{path}?client_version=1").status_code in (200, 503)

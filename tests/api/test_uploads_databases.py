@@ -15,7 +15,7 @@ from api.schemas.uploads import CompleteUpload
 from api.services import uploads
 from api.services.inspections import Inspections
 from api.services.sink import Sinks
-from api.tenant import Transactions
+from api.tenancy import Transactions
 from core.ids import new_id
 from core.keys import create_project
 from core.models import File, Upload, UploadPart

@@ -1,20 +1,28 @@
 """Webhook endpoints through the official client, and what is ours beside them."""
 
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import openai
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
+from api.schemas.webhooks import CreateWebhook
+from api.services import webhooks as service
+from api.tenancy import Tenant
 from core.clock import now
-from core.deliveries import Claimed, claim_due, fan_out, record
+from core.deliveries import fan_out, record
+from core.delivery_claims import Claimed, claim_due
 from core.models import Job, Outbox, WebhookDelivery, WebhookEndpoint
+from core.projects import create_project
 from core.queue import enqueue_webhook
 from core.settings import Settings
 from core.webhooks import EVENT_TYPES, Outcome
+from graders.http import Policy
 from tests.api.examples import error_of, job_body, upload
 from tests.fakes.webhook_receiver import Receiver, Reply
 
@@ -93,7 +101,7 @@ def test_deleting_forgets_the_secrets(
 #: A change to a good body, the place that the answer names, and words that it says.
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"event_types": ["eval.run.cancelled"]}, "event_types", "'eval.run.canceled'"),
-    ({"event_types": ["batch.completed"]}, "event_types", "never sends"),
+    ({"event_types": ["batch.completed"]}, "event_types", "no event that this server sends"),
     ({"event_types": []}, "event_types", "at least"),
     ({"event_types": None}, "event_types", ""),
     ({"url": "http://hook.example/"}, "url", "must be called by https"),
@@ -159,6 +167,36 @@ def test_rotation_with_and_without_overlap(
     for secret in (first.signing_secret, second.signing_secret):
         with pytest.raises(openai.InvalidWebhookSignatureError):
             message.unwrap(secret)
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_of_two_rotations_at_once_none_is_lost(factory: sessionmaker[Session]) -> None:
+    with factory.begin() as session:
+        project_id = create_project(session, "p").id
+        tenant = Tenant(session, project_id)
+        body = CreateWebhook(name="n", url="https://hook.example/", event_types=TYPES)
+        row, first = service.create(tenant, Policy(), body)
+    shown = [first]
+
+    def rotate(session: Session) -> None:
+        tenant = Tenant(session, project_id)
+        shown.append(service.rotate_secret(tenant, service.find(tenant, row.id), keep_old=True))
+
+    def rotate_too() -> None:
+        with factory.begin() as session:
+            rotate(session)
+
+    with factory.begin() as session:
+        rotate(session)
+        other = threading.Thread(target=rotate_too)
+        other.start()
+        waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        while not session.scalar(waiting):
+            time.sleep(0.01)
+    other.join(20)
+    with factory() as session:
+        stored = session.get_one(WebhookEndpoint, row.id).secrets
+    assert {each["secret"] for each in stored} == {each.get_secret_value() for each in shown}
 
 
 def test_secrets_that_sign_at_the_same_time_are_few(client: openai.OpenAI) -> None:

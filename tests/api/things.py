@@ -3,6 +3,7 @@
 from sqlalchemy.orm import Session
 
 from core.clock import now
+from core.evals import custom_config
 from core.keys import create_key, create_project
 from core.methods import Method, normalise
 from core.models import (
@@ -20,7 +21,7 @@ from core.models import (
     WebhookDelivery,
     WebhookEndpoint,
 )
-from tests.api.examples import METHOD
+from tests.api.examples import GRADER, METHOD
 
 
 def own_one_of_each(session: Session, project_id: str, model: str) -> dict[str, str]:
@@ -128,8 +129,12 @@ def _sample(job_id: str) -> Sample:
 
 
 def _eval(project_id: str) -> Eval:
-    shown = {"type": "custom", "schema": {}}
-    return Eval(project_id=project_id, name="e", data_source_config=shown, testing_criteria=[])
+    return Eval(
+        project_id=project_id,
+        name="e",
+        data_source_config=custom_config({}, with_sample=True),
+        testing_criteria=[{**GRADER, "id": "exact-1"}],
+    )
 
 
 def _run(project_id: str, eval_id: str) -> EvalRun:

@@ -40,3 +40,13 @@ def test_reports_as_json_and_overlap(good: str, capsys: pytest.CaptureFixture[st
 def test_a_file_that_is_not_there(good: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([f"{good}.gone"]) == 2
     assert "good.jsonl.gone" in capsys.readouterr().err
+
+
+def test_a_training_file_that_is_no_jsonl_is_named(
+    tmp_path: Path, good: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("{")
+    for training in (str(broken), f"{good}.gone"):
+        assert main([good, "--training", training]) == 2
+        assert capsys.readouterr().err.startswith(f"{training}: ")

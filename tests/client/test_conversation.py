@@ -121,3 +121,26 @@ def test_all_errors_of_a_row_are_told_at_once() -> None:
         "non_finite_number",
         "unknown_role",
     }
+
+
+def parts(text: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": text}]
+
+
+@pytest.mark.parametrize("content", ["", " \n", parts(""), parts(" ")])
+def test_a_blank_answer_is_refused_where_it_is_learnt(content: Any) -> None:
+    blank = {"role": "assistant", "content": content}
+    for kind in ("supervised", "warm_start"):
+        assert validate(file_of(talk(USER, blank)), kind).error_counts == {"empty_target": 1}
+    assert "empty_target" in validate(file_of(talk(USER, blank, USER, ANSWER)), "sft").error_counts
+    for kind, rest in (("warm_start", [USER, ANSWER]), ("reinforcement", [USER])):
+        report = validate(file_of(talk(USER, blank, *rest)), kind)
+        assert report.ok
+        assert report.warning_counts == {"empty_assistant": 1}
+
+
+def test_a_prompt_of_blank_parts_is_a_warning_but_an_image_says_something() -> None:
+    prompt = {"role": "user", "content": parts(" ")}
+    assert validate(file_of(talk(prompt))).warning_counts == {"empty_prompt": 1}
+    image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    assert not validate(file_of(talk({"role": "user", "content": [image]}))).warnings

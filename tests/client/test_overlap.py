@@ -1,12 +1,14 @@
 """Rows of two files that say the same, exactly or nearly."""
 
 import random
+import tracemalloc
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rft.dataset import overlap as module
+from rft.dataset import spoken
 from rft.dataset.overlap import NEAR, OverlapReport, find_overlap
 from rft.dataset.rows import PlacedRow
 
@@ -65,6 +67,12 @@ def test_small_changes_overlap_nearly(change: Any) -> None:
         (TEXT, " ".join(reversed(TEXT.split()))),
         (TEXT, " ".join(TEXT.split()[:40])),
         ("", "q"),
+        ("What is 12 + 7?", "What is 12 - 7?"),
+        ("Is -5 odd?", "Is 5 odd?"),
+        ("2*2", "2/2"),
+        ("Is 3 < 4?", "Is 3 > 4?"),
+        ("Add 1.5", "Add 1 5"),
+        ("🙂", "🚀"),
     ],
 )
 def test_other_questions_do_not_overlap(one: str, other: str) -> None:
@@ -112,3 +120,51 @@ def test_one_row_may_stand_for_several() -> None:
 def test_every_file_overlaps_itself(texts: list[str]) -> None:
     report = find_overlap(placed(*texts), placed(*texts))
     assert (report.exact, report.near) == (len(texts), 0)
+
+
+def test_what_the_training_rows_share_is_template_too() -> None:
+    letters = [f"{TEXT} {' '.join(WORDS[n : n + 8])}." for n in (0, 8, 16)]
+    others = [f"{TEXT} Parcel {n} is lost." for n in range(30)]
+    assert find_overlap(placed(*letters), placed(*others)).near == 0
+    report = find_overlap(placed(*letters), placed(*others, f"{letters[1]} Today"))
+    assert [pair.validation_line for pair in report.pairs] == [2]
+
+
+def test_the_same_words_overlap_nearly_however_many_rows_have_them() -> None:
+    report = find_overlap(placed(*[TEXT.upper()] * 30), placed(TEXT))
+    assert (report.exact, report.near) == (0, 30)
+
+
+def test_inputs_of_preferences_are_compared() -> None:
+    rows = [PlacedRow(1, 0, {"input": row(text)}) for text in (TEXT, TEXT.upper(), "another")]
+    assert find_overlap(rows[:1], rows[:1]).exact == 1
+    assert find_overlap(rows[:1], rows[1:2]).near == 1
+    assert find_overlap(rows[:1], rows[2:]).near == 0
+
+
+def test_equal_rows_are_matched_once() -> None:
+    index = module._Index(placed(*[TEXT] * 100))
+    looks = [index.look(each) for each in placed(*[TEXT] * 100)]
+    assert sum(len(list(index.like(look))) for look in looks) == 200
+
+
+def test_a_template_takes_no_memory_for_each_row() -> None:
+    text = " ".join(str(n) for n in range(500))
+    tracemalloc.start()
+    module._Index(placed(*[text] * 300))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+def test_long_texts_are_compared_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+
+    def normalize(_form: str, piece: str) -> str:
+        lengths.append(len(piece))
+        return piece
+
+    monkeypatch.setattr(spoken.unicodedata, "normalize", normalize)
+    find_overlap(placed("a" + "\u0300\u0316" * 10**6), [])
+    assert max(lengths) <= 256
+    assert sum(lengths) <= spoken.MAX_CHARACTERS

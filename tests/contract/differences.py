@@ -30,8 +30,6 @@ class Difference:
     patches: tuple[Patch, ...] = field(default=())
 
 
-NULLABLE = {"type": ["string", "null"]}
-
 #: An object whose values are graders, and a grader of a type that OpenAI lacks.
 MAP_OF_GRADERS = {
     "type": "object",
@@ -45,20 +43,17 @@ OWN_GRADER = {
     },
 }
 
+LABELS = {
+    "type": "object",
+    "required": ["type", "name", "labels"],
+    "properties": {"type": {"enum": ["label_model"]}},
+}
+
 MULTI_CRITERION = {
     "type": "object",
     "required": ["type", "name", "graders"],
     "properties": {"type": {"enum": ["multi"]}, "graders": MAP_OF_GRADERS},
 }
-
-
-def _empty_pages(*names: str) -> tuple[Patch, ...]:
-    """The first and the last id of these lists may be null."""
-    return tuple(
-        Patch(f"/components/schemas/{name}/properties/{field}", NULLABLE)
-        for name in names
-        for field in ("first_id", "last_id")
-    )
 
 
 DIFFERENCES = (
@@ -140,6 +135,17 @@ DIFFERENCES = (
         ),
     ),
     Difference(
+        "`label_model` grades jobs too",
+        "it grades evals, and a part of a `multi`",
+        "a label that passes is a reward of 1",
+        (
+            Patch("/components/schemas/ValidateGraderResponse/properties/grader/oneOf", [LABELS]),
+            Patch(
+                "/components/schemas/FineTuneReinforcementMethod/properties/grader/oneOf", [LABELS]
+            ),
+        ),
+    ),
+    Difference(
         "a state conflict is 400 with `x-should-retry: false`",
         "not documented",
         "SDKs repeat a 409",
@@ -160,10 +166,9 @@ DIFFERENCES = (
         "OpenAI's schema has no null there",
     ),
     Difference(
-        "`first_id` and `last_id` of an empty page are `null`",
-        "`null` too, but its document asks for a string in the list of files",
-        "an empty page has no first element",
-        _empty_pages("ListFilesResponse"),
+        "`first_id` and `last_id` of an empty page are empty texts",
+        "in its document a text for files and evals, a text or `null` elsewhere",
+        "one rule for all lists",
     ),
     Difference(
         "a file's purpose may be `evals`",
@@ -276,6 +281,16 @@ DIFFERENCES = (
         "runs take no source of type `stored_completions` or `responses`",
         "they read what its other endpoints stored",
         "this server stores no answers; a file takes their place",
+    ),
+    Difference(
+        "`store` must be `false`, and there are no stored completions to list",
+        "stores on demand",
+        "what users ask a model stays between them and the model",
+    ),
+    Difference(
+        "the audit log has types for every change, as `file.created`",
+        "types for its organisation's affairs",
+        "every change is logged; SDKs that check types strictly know only OpenAI's",
     ),
     Difference(
         "an unknown `after` gives an empty page",

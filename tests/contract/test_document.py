@@ -14,6 +14,15 @@ from tests.api.running import Api
 from tests.contract.documents import Document
 
 
+#: The permissions of a checkpoint begin with its name, files of weights with their path.
+UNLINKED = {
+    "create_permissions",
+    "list_permissions",
+    "download_artifact",
+    "download_artifact_head",
+}
+
+
 def operations(document: Document) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield pointer, name and operation of each operation."""
     for path, methods in document.content["paths"].items():
@@ -107,6 +116,24 @@ def test_every_body_and_answer_has_a_schema(document: Document) -> None:
         assert name.startswith("HEAD") or all(
             operation["responses"][status].get("content") for status in good
         ), name
+
+
+def test_every_link_leads_to_an_operation_and_tells_its_path(document: Document) -> None:
+    """A thing that is made is linked to everything that its id opens."""
+    placeholders = {
+        operation["operationId"]: set(re.findall(r"\{(\w+)\}", name))
+        for _, name, operation in operations(document)
+    }
+    linked = set()
+    for _, name, operation in operations(document):
+        for response in operation["responses"].values():
+            for link in response.get("links", {}).values():
+                linked.add(link["operationId"])
+                assert set(link["parameters"]) == placeholders[link["operationId"]], name
+                for value in link["parameters"].values():
+                    assert value.startswith("$response.body#/") or f"{{{value[14:]}}}" in name
+    unlinked = {name for name, needed in placeholders.items() if needed} - linked
+    assert unlinked <= UNLINKED
 
 
 def test_every_schema_is_one_and_every_reference_leads_somewhere(document: Document) -> None:

@@ -9,6 +9,7 @@ from pydantic_core.core_schema import ErrorType
 
 from api.bodies import invalid
 from api.openapi.bodies import body_of
+from api.schemas.chat import ChatRequest
 from graders.errors import SpecError
 from graders.spec import GRADERS, parse_grader
 from graders.wording import REASONS
@@ -77,6 +78,13 @@ def test_no_grader_is_refused_in_pydantics_words(kind: str) -> None:
             except SpecError as error:
                 for problem in error.problems:
                     assert not any(words in problem.message for words in PYDANTICS), problem
+
+
+def test_values_are_spelled_as_in_json() -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "store": True}
+    with pytest.raises(ValidationError) as caught:
+        ChatRequest.model_validate(body)
+    assert invalid(caught.value, body).message == "Invalid value for 'store': must be false."
 
 
 def test_every_reason_is_made_of_what_pydantic_tells() -> None:

@@ -39,6 +39,23 @@ def test_an_answer_is_found_until_it_is_old(
     assert before is None and fresh != row_id
 
 
+def test_a_claim_that_is_renewed_is_not_lost(
+    factory: sessionmaker[Session], project_id: str
+) -> None:
+    row_id, _ = idempotency.claim(factory, project_id, "k")
+    silent = update(IdempotentRequest).values(created_at=now() - idempotency.LOST_S - 1)
+    with factory.begin() as session:
+        session.execute(silent)
+    idempotency.renew(factory, row_id)
+    assert idempotency.claim(factory, project_id, "k")[1] is not None
+    idempotency.finish(factory, row_id, fingerprint="f", status=200, body=b"{}")
+    with factory.begin() as session:
+        session.execute(update(IdempotentRequest).values(created_at=5))
+    idempotency.renew(factory, row_id)  # an answer grows old however late the last sign comes
+    with factory() as session:
+        assert session.scalars(select(IdempotentRequest.created_at)).one() == 5
+
+
 def test_trimming_leaves_what_is_young(factory: sessionmaker[Session], project_id: str) -> None:
     young, _ = idempotency.claim(factory, project_id, "young")
     aged, _ = idempotency.claim(factory, project_id, "old")

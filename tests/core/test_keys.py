@@ -6,8 +6,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from core.clock import now
 from core.errors import InvalidKey, InvalidRequest
-from core.keys import SCOPES, Principal, authenticate, create_key, revoke_key
+from core.keys import SCOPES, Principal, create_key, revoke_key
 from core.models import ApiKey
+from tests.core.principals import authenticate
 
 
 def test_a_key_authenticates_its_project(factory: sessionmaker[Session], project_id: str) -> None:
@@ -25,6 +26,12 @@ def test_an_unknown_scope_makes_no_key(factory: sessionmaker[Session], project_i
     with factory.begin() as session:
         assert session.scalars(select(ApiKey)).all() == []
         assert create_key(session, project_id, "mine", scopes=list(SCOPES))[0].scopes == [*SCOPES]
+
+
+def test_a_scope_named_twice_is_kept_once(factory: sessionmaker[Session], project_id: str) -> None:
+    with factory.begin() as session:
+        key, _ = create_key(session, project_id, "mine", scopes=["write", "read", "write"])
+        assert key.scopes == ["write", "read"]
 
 
 def test_the_secret_is_not_stored(factory: sessionmaker[Session], project_id: str) -> None:

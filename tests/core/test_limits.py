@@ -1,5 +1,6 @@
 """Limits: what is used of them, refusals, and what happens to running jobs; on both databases."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from core.clock import now
 from core.errors import InvalidRequest, QuotaExceeded
+from core.eval_runs import cancel
 from core.gpu_quota import stop_over_quota
 from core.limits import (
     Limits,
@@ -16,7 +18,18 @@ from core.limits import (
     gpu_seconds,
     usage,
 )
-from core.models import DRY_RUN, Checkpoint, Event, File, Job, Project, Upload, UploadPart
+from core.models import (
+    DRY_RUN,
+    Checkpoint,
+    Eval,
+    EvalRun,
+    Event,
+    File,
+    Job,
+    Project,
+    Upload,
+    UploadPart,
+)
 from core.projects import archive_project, change_limits, create_project, find_project
 from core.states import transition
 from tests.core.jobs import MakeJob
@@ -41,6 +54,7 @@ def test_limits_are_set_and_taken_back(factory: sessionmaker[Session], project_i
         ({"zzz": 1}, "limits are requests_per_minute, "),
         ({"live_jobs": -1}, "whole number from 0"),
         ({"live_jobs": "many"}, "whole number from 0"),
+        ({"live_jobs": 2**62 + 1}, "whole number from 0"),
     ]
     for change, words in changes:
         with factory() as session, pytest.raises(InvalidRequest, match=words):
@@ -58,6 +72,35 @@ def test_live_jobs(factory: sessionmaker[Session], project_id: str, make_job: Ma
         with pytest.raises(QuotaExceeded, match="may have 5 unfinished"):
             check_new_job(session, project_id, Limits(live_jobs=5))
         check_new_job(session, create_project(session, "other").id, Limits(live_jobs=1))
+
+
+def test_a_job_and_the_end_of_its_project_wait_for_each_other(
+    factory: sessionmaker[Session], project_id: str
+) -> None:
+    refused: list[str | None] = []
+
+    def archive() -> None:
+        try:
+            with factory.begin() as session:
+                archive_project(session, session.get_one(Project, project_id))
+        except InvalidRequest as error:
+            refused.append(error.code)
+
+    archiving = threading.Thread(target=archive)
+    with factory.begin() as session:
+        check_new_job(session, project_id, Limits())
+        archiving.start()
+        archiving.join(0.2)
+        assert archiving.is_alive()
+        job = Job(project_id=project_id, model="m", method={}, training_file="file-a", seed=1)
+        session.add(job)
+    archiving.join()
+    assert refused == ["project_in_use"]
+    with factory.begin() as session:
+        session.get_one(Job, job.id).status = "cancelled"
+        archive_project(session, session.get_one(Project, project_id))
+        with pytest.raises(InvalidRequest, match="is archived and starts no jobs"):
+            check_new_job(session, project_id, Limits())
 
 
 def test_gpu_seconds_count_every_time_a_job_was_held(
@@ -161,7 +204,7 @@ def test_jobs_beyond_the_quota_are_stopped(
     assert len(messages) == 3 and all("100 GPU seconds" in each for each in messages)
 
 
-def test_a_project_is_archived_when_it_has_no_live_job(
+def test_a_project_is_archived_when_nothing_of_it_is_live(
     factory: sessionmaker[Session], project_id: str, make_job: MakeJob
 ) -> None:
     job_id = make_job(status="queued")
@@ -169,6 +212,14 @@ def test_a_project_is_archived_when_it_has_no_live_job(
         archive_project(session, session.get_one(Project, project_id))
     with factory.begin() as session:
         transition(session, job_id, "cancelled")
+        owned = {"project_id": project_id, "name": "e"}
+        session.add(Eval(**owned, id="e", data_source_config={}, testing_criteria=[]))
+        session.flush()
+        session.add(EvalRun(**owned, id="r", eval_id="e", model="m", data_source={}))
+        session.flush()
+        with pytest.raises(InvalidRequest, match="has 1 unfinished runs of evals"):
+            archive_project(session, session.get_one(Project, project_id))
+        assert cancel(session, "r")
         archive_project(session, session.get_one(Project, project_id))
     with factory.begin() as session:
         assert session.get_one(Project, project_id).archived_at is not None

@@ -25,8 +25,7 @@ Sent = list[tuple[str, dict[str, Any]]]
 
 def drain(factory: sessionmaker[Session]) -> Sent:
     sent: Sent = []
-    with factory.begin() as session:
-        drain_outbox(session, lambda kind, payload: sent.append((kind, payload)))
+    drain_outbox(factory, lambda kind, payload: sent.append((kind, payload)))
     return sent
 
 
@@ -51,9 +50,17 @@ def test_an_unreachable_broker_loses_nothing(factory: sessionmaker[Session]) -> 
     def refuse(kind: str, payload: dict[str, Any]) -> None:
         raise ConnectionError(kind, payload)
 
-    with pytest.raises(ConnectionError), factory.begin() as session:
-        drain_outbox(session, refuse)
+    with pytest.raises(ConnectionError):
+        drain_outbox(factory, refuse)
     assert drain(factory) == [("wake", {"queue": "light"})]
+
+
+def test_no_connection_is_held_while_a_wake_up_is_sent(factory: sessionmaker[Session]) -> None:
+    with factory.begin() as session:
+        enqueue_wake(session, "light")
+    held: list[int] = []
+    drain_outbox(factory, lambda *_: held.append(factory.kw["bind"].pool.checkedout()))
+    assert held == [0]
 
 
 def test_a_lost_wake_up_is_sent_again(factory: sessionmaker[Session], make_job: MakeJob) -> None:

@@ -67,12 +67,28 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         ("[[models]", "models.toml"),
         (MODEL.replace('id = "Small-Instruct"', ""), "id"),
         (MODEL.replace("8192", '"many"'), "context_tokens"),
-        (MODEL + MODEL, "share an id or alias"),
+        (MODEL.replace("8192", "0"), "Model 1 of .* context_tokens must be at least 1;"),
+        (MODEL.replace('"small"', '"very small"'), "aliases 0 must match"),
+        (MODEL.replace('"Small-Instruct"', '""'), "id must match"),
+        (MODEL + MODEL, "share an id or alias: Small-Instruct, small;"),
+        (MODEL.replace("[[models]]", "[[model]]"), r"may hold \[\[models\]\] .* not model;"),
+        ("models = 5", "as a list of tables"),
+        ('models = ["small"]', "Model 1 of .* must be an object;"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=said) as caught:
         load(tmp_path, text)
+    assert "\n" not in caught.value.message
+    assert "pydantic" not in caught.value.message
+
+
+def test_a_list_that_is_no_text_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "models.toml"
+    path.write_bytes(b"\xff")
+    for wrong in (path, tmp_path):
+        with pytest.raises(ConfigurationError, match=r"cannot be read: .*RFT_MODELS_FILE"):
+            Registry.load(wrong)
 
 
 def test_the_shipped_list_can_be_read() -> None:

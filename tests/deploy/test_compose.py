@@ -171,3 +171,8 @@ def test_no_secret_stands_in_a_command_line() -> None:
     for name, service in SERVICES.items():
         for text in strings(service.get("command", [])):
             assert not VARIABLE.search(text), name
+
+
+def test_what_calls_addresses_of_users_is_told_which_hosts_inside_it_may_call() -> None:
+    for name in ("api", "worker-cpu", "worker-gpu"):
+        assert OURS[name]["environment"]["RFT_OUTBOUND_HOSTS"] == "${RFT_OUTBOUND_HOSTS:-}", name

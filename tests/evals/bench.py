@@ -95,6 +95,10 @@ class Worker:
         with self.sessions() as session:
             return session.get_one(EvalRun, run_id)
 
+    def positions(self, run_id: str) -> list[int]:
+        """The positions of a run's stored items, in order."""
+        return [item.position for item in self.items(run_id)]
+
     def items(self, run_id: str) -> list[EvalItem]:
         """The stored items of a run, in order."""
         query = select(EvalItem).where(EvalItem.run_id == run_id).order_by(EvalItem.position)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from api.schemas.eval_results import OutputItemObject
 from bench.fake_judge import FakeJudge, Seen
 from tests.evals.bench import EXACT, Lab, Worker, numbered
 
@@ -78,3 +79,35 @@ def test_a_multi_criterion_shows_its_parts(lab: Lab) -> None:
     whole, alone = lab.worker.items(run_id)[0].results
     assert (whole["score"], whole["sample"]) == (1.0, {"sub_scores": {"a": 1.0, "b": 0.0}})
     assert (alone["score"], alone["sample"]) == (1.0, None)
+
+
+def test_the_tokens_of_a_run_are_those_of_its_items(lab: Lab) -> None:
+    def answer(seen: Seen) -> str:
+        asked = seen.body["messages"][-1]["content"]
+        if asked.startswith("Rate"):
+            return "no JSON at all"
+        return '{"label": "kind"}' if asked.startswith("Tone") else "Hello"
+
+    with FakeJudge(answer) as server:
+        worker = with_server(lab, server)
+        run_id = lab.queued_run(EXACT, JUDGE, LABEL, content=numbered(2))
+        worker.work()
+    shown = [OutputItemObject.of(each, eval_id="e") for each in worker.items(run_id)]
+    # The judge that could not be understood is paid for as well.
+    assert [error.name for each in shown for error in each.errors] == ["rating", "rating"]
+    told = [each.sample for item in shown for each in (*item.results, *item.errors)]
+    judges = [sample["usage"] for sample in told if sample is not None]
+    (usage,) = worker.run(run_id).per_model_usage
+    for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
+        sampled = sum(getattr(each.sample.usage, name) for each in shown)
+        assert usage[name] == sampled + sum(each[name] for each in judges)
+    assert usage["invocation_count"] == len(shown) + len(judges) == 6
+    for counts in worker.run(run_id).per_testing_criteria_results:
+        verdicts = [
+            "errored" if each["score"] is None else "passed" if each["passed"] else "failed"
+            for item in worker.items(run_id)
+            for each in item.results
+            if each["id"] == counts["testing_criteria"]
+        ]
+        for name in ("passed", "failed", "errored"):
+            assert counts[name] == verdicts.count(name)

@@ -1,8 +1,7 @@
 """Runs that are disturbed: nothing is lost, nothing stands twice, and each end says why."""
 
-import json
 import threading
-from pathlib import Path
+import time
 from typing import Any
 
 import httpx
@@ -10,32 +9,30 @@ import pytest
 from sqlalchemy import select, update
 
 from core import eval_runs
-from core.errors import StoreUnreachable
-from core.models import Checkpoint, CheckpointPermission, EvalRun, File, Job, Project
-from tests.evals.bench import EXACT, Lab, completions, inline, numbered, refused, said, wait_for
-from workers.evals.ending import TryAgain
+from core.eval_items import Entry
+from core.models import Checkpoint, CheckpointPermission, EvalItem, EvalRun, Job, Project
+from graders import frames
+from tests.evals.bench import EXACT, Lab, numbered, refused, said, wait_for
+from workers.evals import bench
+from workers.evals.bench import Bench
+from workers.evals.ending import RunFailed, TryAgain
 from workers.evals.grading import Graders
 from workers.evals.run import Manner
 from workers.evals.runner import EvalRunner
-
-
-def positions(lab: Lab, run_id: str) -> list[int]:
-    """The positions of the stored items."""
-    return [item.position for item in lab.worker.items(run_id)]
 
 
 def test_a_run_goes_on_where_a_stopped_worker_left_it(lab: Lab) -> None:
     run_id = lab.queued_run(content=numbered(200))
 
     def stop() -> None:
-        wait_for(lambda: len(positions(lab, run_id)) >= 32)
+        wait_for(lambda: len(lab.worker.positions(run_id)) >= 32)
         lab.model.open.clear()
         lab.worker.stopping.set()
 
     lab.worker.meanwhile(stop)
     left = lab.worker.run(run_id)
     assert (left.status, left.lease_owner) == ("queued", None)
-    stored = len(positions(lab, run_id))
+    stored = len(lab.worker.positions(run_id))
     assert left.result_counts == {"total": 200, "passed": stored, "failed": 0, "errored": 0}
 
     lab.worker.stopping.clear()
@@ -43,7 +40,7 @@ def test_a_run_goes_on_where_a_stopped_worker_left_it(lab: Lab) -> None:
     asked_before = len(lab.model.requests)
     done = lab.finished(run_id)
     assert done.status == "completed"
-    assert positions(lab, run_id) == list(range(200))
+    assert lab.worker.positions(run_id) == list(range(200))
     assert done.result_counts == {"total": 200, "passed": 200, "failed": 0, "errored": 0}
     assert done.per_model_usage[0]["invocation_count"] == 200
     assert len(lab.model.requests) - asked_before == 200 - stored
@@ -63,9 +60,9 @@ def test_a_worker_that_lost_its_lease_stores_nothing_more(lab: Lab) -> None:
 
     lab.worker.meanwhile(take_over)
     left = lab.worker.run(run_id)
-    assert (left.status, positions(lab, run_id)) == ("queued", [])
+    assert (left.status, lab.worker.positions(run_id)) == ("queued", [])
     assert lab.finished(run_id).result_counts["passed"] == 80
-    assert positions(lab, run_id) == list(range(80))
+    assert lab.worker.positions(run_id) == list(range(80))
 
 
 def test_a_canceled_run_stops_soon(lab: Lab) -> None:
@@ -112,15 +109,59 @@ def test_an_item_that_the_model_refuses_is_an_error_and_no_zero(lab: Lab) -> Non
     assert item.results[0]["score"] is None
 
 
-def test_an_item_without_a_field_of_the_template_is_an_error(lab: Lab) -> None:
-    template = [{"role": "user", "content": "{{item.questoin}}"}]
-    messages = {"type": "template", "template": template}
-    run_id = lab.queued_run(data_source=completions(inline(numbered(1)), input_messages=messages))
-    assert lab.finished(run_id).result_counts["errored"] == 1
-    (item,) = lab.worker.items(run_id)
-    assert item.sample is not None
-    assert "did you mean item.question?" in item.sample["error"]["message"]
-    assert lab.model.requests == []
+def test_an_item_that_is_too_large_to_be_graded_is_an_error(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "MAX_FRAME_BYTES", 5_000)
+    content = numbered(2)
+    content[0]["item"]["question"] = "x" * 5_000
+    run_id = lab.queued_run(content=content)
+    assert lab.finished(run_id).result_counts == {
+        "total": 2, "passed": 1, "failed": 0, "errored": 1,
+    }  # fmt: skip
+    error = lab.worker.items(run_id)[0].results[0]["error"]
+    assert "too large to be graded" in error["message"]
+
+
+def test_large_items_are_worked_on_one_at_a_time(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "WINDOW_CHARS", 1)
+    lab.model.open.clear()
+    run_id = lab.queued_run()
+
+    def look() -> None:
+        wait_for(lambda: lab.model.requests)
+        time.sleep(0.1)
+        assert len(lab.model.requests) == 1
+        lab.model.open.set()
+
+    lab.worker.meanwhile(look)
+    assert lab.worker.run(run_id).result_counts["passed"] == 3
+
+
+def test_items_that_end_a_run_for_different_reasons_end_it(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(_bench: Bench, position: int, _entry: Entry) -> None:
+        raise RunFailed("gone", "Gone.") if position == 0 else TryAgain("later")
+
+    monkeypatch.setattr(Bench, "_item", broken)
+    run = lab.finished(lab.queued_run())
+    assert (run.status, run.error) == ("failed", {"code": "gone", "message": "Gone."})
+
+
+def test_items_of_deleted_runs_are_forgotten_some_at_a_time(lab: Lab) -> None:
+    gone, kept = lab.queued_run(deleted_at=1), lab.queued_run()
+    with lab.worker.sessions.begin() as session:
+        for run_id in (gone, kept):
+            for position in range(5):
+                found = {"run_id": run_id, "position": position, "status": "pass"}
+                session.add(EvalItem(**found, item={}, results=[]))
+    counts = []
+    for _ in range(3):
+        with lab.worker.sessions.begin() as session:
+            counts.append(eval_runs.forget_items(session, limit=3))
+    assert counts == [3, 2, 0]
+    assert (lab.worker.positions(gone), len(lab.worker.positions(kept))) == ([], 5)
 
 
 @pytest.mark.parametrize(("status", "code"), [(401, "invalid_api_key"), (404, "model_not_found")])
@@ -140,61 +181,6 @@ def test_a_run_that_no_worker_survives_is_given_up(lab: Lab) -> None:
     run = lab.finished(lab.queued_run(attempts=5))
     assert run.error is not None
     assert (run.status, run.error["code"]) == ("failed", "worker_lost")
-
-
-def stored_file(lab: Lab, content: bytes) -> str:
-    """Store a file of the lab's project; its id."""
-    lab.worker.store.put_bytes("k", content)
-    with lab.worker.sessions.begin() as session:
-        file = File(
-            project_id=lab.project_id,
-            filename="f",
-            purpose="evals",
-            bytes=len(content),
-            sha256="",
-            object_key="k",
-        )
-        session.add(file)
-        session.flush()
-        return file.id
-
-
-@pytest.mark.parametrize(
-    ("second", "words"),
-    [
-        ('{"item": {"question": 2, "answer": "b"}}', "Item 2 cannot be used: It does not fit"),
-        ('{"item": [], "sample": {}}', "Item 2 cannot be used: Its 'item' must be an object."),
-        ('{"item": {}, "smaple": {}}', "'smaple' beside 'item'"),
-        ("nothing", "Line 2"),
-    ],
-)
-def test_a_bad_line_fails_the_run_before_anything_is_sampled(
-    lab: Lab, second: str, words: str
-) -> None:
-    first = json.dumps(numbered(1)[0])
-    file_id = stored_file(lab, f"{first}\n{second}\n".encode())
-    run_id = lab.queued_run(data_source=completions({"type": "file_id", "id": file_id}))
-    run = lab.finished(run_id)
-    assert run.error is not None
-    assert (run.status, run.error["code"]) == ("failed", "invalid_data_source")
-    assert words in run.error["message"]
-    assert lab.model.requests == []
-
-
-def test_a_field_that_no_line_has_fails_the_run(lab: Lab) -> None:
-    criterion = {**EXACT, "reference": "{{item.answr}}"}
-    file_id = stored_file(lab, json.dumps(numbered(1)[0]).encode())
-    source = completions({"type": "file_id", "id": file_id})
-    run = lab.finished(lab.queued_run(criterion, data_source=source))
-    assert run.error is not None
-    assert run.error["message"].endswith("no item has; did you mean item.answer?")
-    assert lab.model.requests == []
-
-
-def test_a_deleted_file_fails_the_run(lab: Lab) -> None:
-    run = lab.finished(lab.queued_run(data_source=completions({"type": "file_id", "id": "file-x"})))
-    assert run.error is not None
-    assert run.error["code"] == "file_not_found"
 
 
 def test_a_trained_model_of_another_project_answers_when_it_is_shared(lab: Lab) -> None:
@@ -227,33 +213,6 @@ def test_a_trained_model_of_another_project_answers_when_it_is_shared(lab: Lab) 
     assert lab.model.headers[0] == {
         "base": "base-1-2024", "artifact": "models/x", "kind": "adapter",
     }  # fmt: skip
-
-
-def test_a_store_that_is_away_for_a_while_is_waited_for(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file_id = stored_file(lab, json.dumps(numbered(1)[0]).encode())
-    source = completions({"type": "file_id", "id": file_id})
-    calls: list[str] = []
-    get_file = lab.worker.store.get_file
-
-    def away(key: str, path: Path) -> None:
-        calls.append(key)
-        if len(calls) == 1:
-            raise StoreUnreachable("http://store", "refused")
-        get_file(key, path)
-
-    monkeypatch.setattr(lab.worker.store, "get_file", away)
-    assert lab.finished(lab.queued_run(data_source=source)).status == "completed"
-
-    def gone(_key: str, _path: Path) -> None:
-        raise StoreUnreachable("http://store", "refused")
-
-    monkeypatch.setattr(lab.worker.store, "get_file", gone)
-    run = lab.finished(lab.queued_run(data_source=source))
-    assert run.error is not None
-    assert run.error["code"] == "storage_unavailable"
-    assert "http://store" not in run.error["message"]
 
 
 def test_a_grader_process_that_dies_is_started_again(

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
@@ -47,6 +47,9 @@ class ModelServer:
         self.left = threading.Event()
         #: Give no answer at all until the reader goes away.
         self.hangs = False
+        #: What a model, known by its `x-rft-model` header, gives for the token at a place of an
+        #: echoed prompt; None answers without log-probabilities.
+        self.logprob: Callable[[dict[str, Any], int], float] | None = None
 
     @property
     def transport(self) -> httpx.MockTransport:
@@ -69,7 +72,7 @@ class ModelServer:
         if self.down:
             raise httpx.ConnectError("connection refused", request=request)
         if request.url.path == "/health":
-            return httpx.Response(200)
+            return httpx.Response(200, json={"status": "ok", "engine": "vllm-fake 1.2.3"})
         self.requests.append(request)
         if self.hangs:
             await self._hang()
@@ -92,8 +95,18 @@ class ModelServer:
             **EXTRAS,
             "service_tier": None,
             "usage": USAGE,
-            "choices": [_choice(path, index, self.message) for index in range(count)],
+            "choices": [
+                {**_choice(path, index, self.message), **self._echoed()} for index in range(count)
+            ],
         }
+
+    def _echoed(self) -> dict[str, Any]:
+        """The log-probabilities of a prompt that is given back, with one token after it."""
+        if self.logprob is None or not self.body.get("echo"):
+            return {}
+        places = range(1, len(self.body["prompt"]) + 1)
+        values = [None, *(self.logprob(self.model_header, place) for place in places)]
+        return {"logprobs": {"token_logprobs": values}}
 
 
 class _Stream(httpx.AsyncByteStream):

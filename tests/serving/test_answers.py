@@ -56,6 +56,38 @@ def test_as_many_as_are_asked_for_need_no_choice() -> None:
             ),
         ),
         (
+            "max_completion_tokens=9 cannot be greater than max_model_len=8. Please request fewer.",
+            CHAT,
+            (
+                "The answer may not be longer than the model's context of 8 tokens; ask for fewer"
+                " tokens.",
+                "max_completion_tokens",
+            ),
+        ),
+        (
+            "Grammar error: regex parse error:\n    (\n    ^\nerror: unclosed group",
+            CHAT,
+            (
+                "The JSON Schema cannot guide the model: regex parse error: ( ^ error: unclosed"
+                " group; leave that out.",
+                "response_format",
+            ),
+        ),
+        (
+            "Invalid grammar specification: 'triggers'",
+            CHAT,
+            (
+                "A JSON Schema in 'response_format' cannot guide the model; check its types and"
+                " words.",
+                "response_format",
+            ),
+        ),
+        (
+            "own is not a multimodal model",
+            CHAT,
+            ("This model reads text only; leave the images out.", "messages"),
+        ),
+        (
             'Grammar error: Unimplemented keys: ["uniqueItems"]',
             CHAT,
             (
@@ -68,10 +100,11 @@ def test_as_many_as_are_asked_for_need_no_choice() -> None:
     ],
 )
 def test_refusals_speak_to_users(said: str, path: str, told: tuple[str, str | None]) -> None:
-    param = "max_tokens" if said.startswith("max_tokens") else None
+    param = told[1] if said.startswith("max_") else None
     error = {"message": said, "type": "BadRequestError", "param": param, "code": 400}
     answer = json.loads(answers.refusal(json.dumps({"error": error}).encode(), path))["error"]
     too_long = "context" in told[0]
+    assert "\n" not in answer["message"]
     assert (answer["message"], answer["param"]) == told
     assert answer["code"] == ("context_length_exceeded" if too_long else None)
     assert answer["type"] == "invalid_request_error"
@@ -85,7 +118,7 @@ def test_the_same_weights_have_the_same_fingerprint() -> None:
     assert base.fingerprint("vllm 1").startswith("fp_")
 
 
-def read(*parts: bytes, fails: bool = False) -> list[str]:
+def read(*parts: bytes, fails: bool = False, only_prompt: bool = False) -> list[str]:
     """Return the lines of a stream that arrives in these parts."""
 
     async def content() -> AsyncIterator[bytes]:
@@ -96,7 +129,9 @@ def read(*parts: bytes, fails: bool = False) -> list[str]:
 
     async def main() -> list[str]:
         response = httpx.Response(200, content=content())
-        events = answers.named_events(response, model="m", fingerprint="fp")
+        events = answers.named_events(
+            response, model="m", fingerprint="fp", only_prompt=only_prompt
+        )
         return [line.decode().rstrip("\n") async for line in events if line.strip()]
 
     return asyncio.run(main())
@@ -107,6 +142,14 @@ def test_chunks_are_cut_at_line_feeds_only() -> None:
     [line] = read(event[:20], event[20:])
     told = json.loads(line.removeprefix("data: "))
     assert told == {"text": "a\u2028b\u0085c", "model": "m", "system_fingerprint": "fp"}
+
+
+def test_a_stream_of_the_prompt_alone_counts_no_answer() -> None:
+    usage = {"prompt_tokens": 2, "completion_tokens": 1, "total_tokens": 3}
+    events = [f"data: {json.dumps({'usage': each})}\n\n".encode() for each in (None, usage)]
+    first, last = (json.loads(line[6:]) for line in read(*events, only_prompt=True))
+    assert first["usage"] is None
+    assert last["usage"] == {"prompt_tokens": 2, "completion_tokens": 0, "total_tokens": 2}
 
 
 def test_a_broken_connection_is_a_last_event() -> None:

@@ -18,6 +18,7 @@ from core.settings import Settings, get_settings
 from tests.fakes.memory_store import MemoryStore
 from workers.serving.app import create_app, sweep
 from workers.serving.dialect import HERMES, Dialect
+from workers.serving.engine import engine_version
 from workers.serving.pool import EnginePool
 from workers.serving.router import Served
 from workers.serving.target import Target
@@ -163,7 +164,8 @@ def test_weights_that_were_never_stored_are_named(client: TestClient) -> None:
 
 
 def test_health_needs_no_token(client: TestClient) -> None:
-    assert client.get("/health").json() == {"status": "ok", "models": []}
+    answer = client.get("/health").json()
+    assert answer == {"status": "ok", "engine": engine_version(), "models": []}
 
 
 def test_the_service_does_not_start_without_a_token(app_settings: Settings) -> None:

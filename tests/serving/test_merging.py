@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from workers.serving import merging
 from workers.serving.engine import OWN, EngineFailed, EngineSpec
 from workers.serving.router import ModelRouter
 from workers.serving.target import Target
-from workers.serving.weights import WeightCache
+from workers.serving.weights import WeightCache, Weights
 
 #: Instead of `python -m trainer.export BASE ADAPTER OUT`: joins one file of each.
 JOIN = """
@@ -142,3 +143,34 @@ def test_elsewhere_an_adapter_joins_the_server_of_its_base_model(
     adapter = cache.fetch("models/a")
     assert (name, pool.loaded) == (adapter.digest, [adapter.path])
     assert [(spec.model, spec.max_lora_rank) for spec in pool.asked] == [(tmp_path / "tiny", 64)]
+
+
+def test_requests_for_weights_that_are_on_their_way_share_one_thread(
+    registry: Registry, cache: WeightCache, pool: FakePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    routes, calls, go_on = router(registry, cache, pool, merge=False), [], threading.Event()
+    fetch = cache.fetch
+
+    def slow(prefix: str) -> Weights:
+        calls.append(prefix)
+        assert go_on.wait(20)
+        return fetch(prefix)
+
+    monkeypatch.setattr(cache, "fetch", slow)
+
+    async def once() -> str:
+        async with routes.route(ADAPTER) as served:
+            return served.name
+
+    async def main() -> None:
+        asked = [asyncio.create_task(once()) for _ in range(100)]
+        await asyncio.sleep(0)
+        asked.pop().cancel()  # one client that leaves does not end it for the others
+        await asyncio.wait_for(asyncio.to_thread(go_on.is_set), 10)
+        assert calls == ["models/a"]
+        go_on.set()
+        assert len(set(await asyncio.gather(*asked))) == 1
+        await once()
+        assert len(calls) == 2  # a later request looks anew: the weights may have been replaced
+
+    asyncio.run(main())

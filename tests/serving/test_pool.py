@@ -120,6 +120,38 @@ def test_a_request_waits_for_a_busy_server(engines: list[FakeEngine]) -> None:
     run(use, limit=1)
 
 
+def test_nobody_waits_for_the_end_of_a_server_of_another_model(
+    engines: list[FakeEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use(pool: EnginePool) -> None:
+        may_end = asyncio.Event()
+        stop = FakeEngine.stop
+
+        async def slowly(self: FakeEngine) -> None:
+            await may_end.wait()
+            await stop(self)
+
+        async def other() -> None:
+            async with pool.use(spec("c")):
+                pass
+
+        monkeypatch.setattr(FakeEngine, "stop", slowly)
+        for name in ("a", "b"):
+            async with pool.use(spec(name)):
+                pass
+        waiting = asyncio.create_task(other())
+        await asyncio.sleep(0.05)
+        async with asyncio.timeout(5), pool.use(spec("b")):
+            pass
+        # The server that ends keeps its place until it has: two would not fit into the memory.
+        await asyncio.sleep(0.3)
+        assert [engine.spec.model.name for engine in engines] == ["a", "b"]
+        may_end.set()
+        await waiting
+
+    run(use)
+
+
 def test_idle_servers_are_stopped(engines: list[FakeEngine]) -> None:
     async def use(pool: EnginePool) -> None:
         async with pool.use(spec("a")):

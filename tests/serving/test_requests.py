@@ -139,3 +139,13 @@ def test_values_mean_to_vllm_what_they_mean_to_openai(prepared: Any) -> None:
     assert sent["seed"] == 2**62 - 1
     assert body["seed"] == -1
     assert prepared({"messages": [USER], "top_p": 0.5, "seed": 7})["seed"] == 7
+
+
+def test_several_answers_may_be_the_likeliest_ones() -> None:
+    greedy = {"temperature": 1, "top_k": 1}
+    for body in (text_body, lambda each: chat_body(each, FULL)):
+        assert greedy.items() <= body({"n": 2, "temperature": 0}).items()
+        assert "top_k" not in body({"n": 2, "temperature": 0.5})
+        assert "top_k" not in body({"n": 2})
+        assert body({"n": 1, "temperature": 0})["temperature"] == 0
+    assert greedy.items() <= text_body({"best_of": 2, "temperature": 0}).items()

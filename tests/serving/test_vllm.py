@@ -296,9 +296,33 @@ def test_tools_that_the_template_drops_are_told_to_the_model(service: Service) -
     assert silent == without < told
 
 
+def test_several_answers_without_chance_are_the_likeliest_one(service: Service) -> None:
+    fields = {"max_tokens": 6, "logprobs": False}
+    likeliest = text(service.ask("base", **fields))
+    answers = service.ask("base", n=3, **fields).json()["choices"]
+    assert [each["message"]["content"] for each in answers] == [likeliest] * 3
+
+
+def test_images_are_refused_by_a_model_that_reads_text(service: Service) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    answer = service.ask("base", messages=[{"role": "user", "content": [image]}])
+    assert answer.status_code == 400
+    assert "reads text only" in answer.json()["error"]["message"]
+
+
+def test_a_schema_that_is_none_is_refused(service: Service) -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "banana"}}}
+    answer = service.ask("base", tools=[tool], tool_choice="required")
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "tools")
+
+
 def test_a_conversation_that_is_too_long_has_its_code(service: Service) -> None:
     long = [{"role": "user", "content": "word " * 9000}]
-    for fields in ({"messages": long}, {"max_tokens": 9000}):
+    for fields in (
+        {"messages": long},
+        {"max_tokens": 9000},
+        {"max_completion_tokens": 9000, "max_tokens": None},
+    ):
         error = service.ask("base", **fields).json()["error"]
         assert (error["code"], error["type"]) == (
             "context_length_exceeded",

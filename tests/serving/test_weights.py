@@ -55,16 +55,34 @@ def test_the_longest_unused_weights_go_first(store: MemoryStore, tmp_path: Path)
         commit(store, f"models/{name}", tmp_path / name, name + "!")
         paths.append(cache.fetch(f"models/{name}").path)
         os.utime(paths[-1], (1000 - age, 1000 - age))
-    cache.trim(in_use=lambda _path: False)
+    assert cache.surplus() == paths[2:]
+    cache.remove(paths[2])
     assert [path.exists() for path in paths] == [True, True, False]
 
 
-def test_weights_in_use_stay(store: MemoryStore, tmp_path: Path) -> None:
+def test_weights_that_somebody_has_just_asked_for_stay(store: MemoryStore, tmp_path: Path) -> None:
     commit(store, "models/a", tmp_path / "a", "large")
     cache = WeightCache(tmp_path / "cache", store, limit_bytes=1)
     path = cache.fetch("models/a").path
-    cache.trim(in_use=lambda folder: folder == path)
+    os.utime(path, (1000, 1000))
+    assert cache.surplus() == [path]
+    cache.fetch("models/a")  # between the look and the removal
+    cache.remove(path)
     assert path.exists()
+    assert cache.surplus() == []
+
+
+def test_weights_that_are_being_written_are_left_alone(store: MemoryStore, tmp_path: Path) -> None:
+    root = tmp_path / "cache"
+    left_over = root / "a.partial"
+    left_over.mkdir(parents=True)
+    cache = WeightCache(root, store, limit_bytes=0)
+    # Nobody writes at the start: what lies there is of a service that was killed.
+    assert not left_over.exists()
+    left_over.mkdir()
+    (left_over / "weights").write_text("half")
+    os.utime(left_over, (1000, 1000))
+    assert cache.surplus() == []
 
 
 def test_weights_of_deleted_models_are_orphans(store: MemoryStore, tmp_path: Path) -> None:

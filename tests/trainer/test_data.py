@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, LlamaForCausalLM, MistralConfig, PhiConfig
 
 from trainer.architecture import check_architecture
-from trainer.data import PromptRow, batch_for_step, load_demonstrations, prompt_ids
+from trainer.data import PromptRow, batch_for_step, load_demonstrations, prompt_ids, read_rows
 from trainer.errors import InvalidData
 from trainer.policy import Policy
 
@@ -25,6 +25,14 @@ def _load(path: Path, policy: Policy, field: str | None = None) -> list[str]:
 
 
 USER = {"role": "user", "content": "hi"}
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+def test_only_a_line_feed_ends_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    text = '\ufeff{"a":\r1,"b":"\u2028"}\r\n\r\n{"a":2}\r\r\n{"a":3}'
+    path.write_bytes(text.encode())
+    assert read_rows(path) == [{"a": 1, "b": "\u2028"}, {"a": 2}, {"a": 3}]
 
 
 def test_text_parts_are_one_text(tmp_path: Path, tiny_policy: Policy) -> None:
@@ -71,6 +79,24 @@ def test_a_template_that_refuses_is_quoted(tiny_policy: Policy) -> None:
     tiny_policy.tokenizer.chat_template = "{{ raise_exception('no system role') }}"
     with pytest.raises(InvalidData, match=r"roles user: no system role"):
         prompt_ids(tiny_policy.tokenizer, [USER])
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ({"content": None, "tool_calls": [CALL]}, ""),
+        ({"tool_calls": [CALL]}, ""),
+        ({"content": None, "refusal": "No."}, "No."),
+        ({"content": [{"type": "refusal", "refusal": "No."}]}, "No."),
+    ],
+)
+def test_a_message_without_content_is_kept(
+    message: dict[str, Any], said: str, tiny_policy: Policy
+) -> None:
+    adding = "{% for m in messages %}{{ '[' + m['role'] + ':' + m['content'] + ']' }}{% endfor %}"
+    tiny_policy.tokenizer.chat_template = adding
+    ids = prompt_ids(tiny_policy.tokenizer, [USER, {"role": "assistant", **message}, USER])
+    assert tiny_policy.tokenizer.decode(ids) == f"[user:hi][assistant:{said}][user:hi]"
 
 
 def test_each_epoch_shows_every_row_once_in_a_new_order() -> None:

@@ -58,8 +58,7 @@ def worker(
 
 def forget_wakes(lab: Lab) -> None:
     """Drop the wake-ups that wait to be sent."""
-    with lab.context.sessions.begin() as session:
-        drain_outbox(session, lambda _kind, _payload: None)
+    drain_outbox(lab.context.sessions, lambda _kind, _payload: None)
 
 
 def test_wake_up_delivered_twice_runs_one_trainer(

@@ -1,6 +1,7 @@
 """Training files that no API process inspected: a worker does, once, and none waits for ever."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from sqlalchemy import select
@@ -124,6 +125,21 @@ def test_a_file_on_which_the_process_dies_ends_too(
     make_due(context, "deadly", in_s=OVERDUE_S)
     inspect_overdue(context)
     assert file(context, "deadly").status == "processed"
+
+
+def test_a_file_whose_rows_take_too_long_ends(
+    context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    upload(context, "tiny", b"{}\n")
+    hasty = tmp_path / "hasty"
+    hasty.write_text(f"#!/bin/sh\nexit {apart.TOO_SLOW}\n")
+    hasty.chmod(0o700)
+    monkeypatch.setattr("sys.executable", str(hasty))
+    monkeypatch.setattr(apart, "SMALL_BYTES", 0)
+    inspect_overdue(context)
+    tiny = file(context, "tiny")
+    assert tiny.status == "error"
+    assert tiny.status_details is not None and "take too long" in tiny.status_details
 
 
 def test_a_file_that_one_worker_inspects_no_other_takes(

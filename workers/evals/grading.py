@@ -34,7 +34,10 @@ class GraderLink:
         self._receiver = asyncio.create_task(self._receive())
 
     async def grade(self, sample: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
-        """Return the reply to one request; raises `TryAgain` when the process is gone."""
+        """Return the reply to one request.
+
+        Raises `WireError` for one that is too large, `TryAgain` when the process is gone.
+        """
         number = next(self._numbers)
         answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answered
@@ -100,7 +103,8 @@ class Graders:
     async def grade(self, sample: dict[str, Any], item: dict[str, Any]) -> list[dict[str, Any]]:
         """Return what each criterion says of a sample, in their order.
 
-        A result has a `score` and `passed`, or an `error` with a code and a sentence.
+        A result has a `score` and `passed`, or an `error` with a code and a sentence. Raises like
+        `GraderLink.grade`.
         """
         asked = (link.grade(sample, item) for _, link in self._links)
         replies = await asyncio.gather(*asked)
@@ -126,7 +130,10 @@ class Graders:
                 raise RunFailed("invalid_grader", f"A criterion is refused: {reason}") from error
             raise TryAgain(str(error)) from error
         self._stack.push_async_callback(asyncio.to_thread, process.close)
-        reader, writer = await asyncio.open_unix_connection(str(process.socket_path))
+        try:
+            reader, writer = await asyncio.open_unix_connection(str(process.socket_path))
+        except OSError as error:
+            raise TryAgain(f"The grader process is gone: {error}.") from error
         link = GraderLink(reader, writer)
         self._stack.push_async_callback(link.aclose)
         return link

@@ -12,6 +12,7 @@ from core.models import EvalRun, Job
 from core.permissions import usable_by
 from workers.context import Context
 from workers.evals.ending import RunFailed
+from workers.serving.requests import CHAT, TEXT
 from workers.serving.target import HEADER, Target
 
 #: Seconds to reach the service, and without a byte from it: loading a model is silent.
@@ -30,6 +31,18 @@ class Refusal(Exception):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code, self.message = code, message
+
+
+class ServingAway(RunFailed):
+    """The service could not be used for `waited_s` seconds; `reason` says what it did instead."""
+
+    def __init__(self, waited_s: float, reason: str) -> None:
+        super().__init__(
+            "serving_unavailable",
+            f"The model server could not be used for {waited_s:g} seconds: {reason}."
+            " Have the operator run `rft-server doctor`, then start a new run.",
+        )
+        self.waited_s, self.reason = waited_s, reason
 
 
 def find_target(context: Context, run: EvalRun) -> Target:
@@ -84,13 +97,27 @@ class Model:
         A service that is away is asked again for some minutes. Raises `Refusal` when this request
         has no answer, and `RunFailed` when no other would have one either.
         """
+        return await self._complete(CHAT, body)
+
+    async def complete_text(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a request to go on from a prompt; waits and raises alike."""
+        return await self._complete(TEXT, body)
+
+    async def engine(self) -> str | None:
+        """Return name and version of what computes the answers; None when nobody says."""
+        try:
+            health = (await self._client.get("/health", timeout=CONNECT_S)).json()
+        except (httpx.TransportError, ValueError):
+            return None
+        named = health.get("engine") if isinstance(health, dict) else None
+        return named if isinstance(named, str) else None
+
+    async def _complete(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         failures = 0
         waits = iter((*self._waits_s, None))
         while True:
             try:
-                response = await self._client.post(
-                    "/v1/chat/completions", json={**body, "model": self._name}
-                )
+                response = await self._client.post(path, json={**body, "model": self._name})
             except httpx.TransportError as error:
                 await self._wait(next(waits), f"it does not answer ({type(error).__name__})")
                 continue
@@ -110,11 +137,7 @@ class Model:
 
     async def _wait(self, wait_s: float | None, reason: str) -> None:
         if wait_s is None:
-            raise RunFailed(
-                "serving_unavailable",
-                f"The model server could not be used for {sum(self._waits_s):g} seconds: {reason}."
-                " Have the operator run `rft-server doctor`, then start a new run.",
-            )
+            raise ServingAway(sum(self._waits_s), reason)
         await asyncio.sleep(wait_s)
 
 

@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import undefer
 
 from core import eval_runs
 from core.errors import ConfigurationError, InvalidRequest, StaleFence, StorageError
+from core.eval_items import Needed
 from core.eval_runs import HeldRun, held_run
-from core.models import Eval, EvalItem, EvalRun
+from core.models import Eval, EvalRun
 from workers.context import Context
-from workers.evals.bench import BATCH, Bench
+from workers.evals.bench import Bench
 from workers.evals.ending import RunFailed, TryAgain, WorkerStopping
 from workers.evals.grading import Graders
 from workers.evals.model import Model, find_target
@@ -136,22 +137,22 @@ async def _watch(context: Context, held: HeldRun, stopping: threading.Event) -> 
 
 async def _attempt(context: Context, held: HeldRun, manner: Manner) -> None:
     with context.sessions() as session:
-        run = session.get_one(EvalRun, held.run_id)
+        run = session.get_one(EvalRun, held.run_id, options=[undefer(EvalRun.data_source)])
         owner = session.get_one(Eval, held.eval_id)
     criteria = owner.testing_criteria
     context.settings.data_dir.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=context.settings.data_dir, prefix="eval-") as folder:
         config = owner.data_source_config
-        items = await _open(context, run, config, Path(folder), waits_s=manner.waits_s)
-        total = await asyncio.to_thread(items.check, criteria)
-        tally = Tally(criteria, total)
-        done = await asyncio.to_thread(_count_stored, context, held, tally)
-        async with (
-            _sampler(context, run, manner) as sampler,
-            Graders(criteria, context.judges) as graders,
-        ):
-            bench = Bench(context, held, criteria, sampler, graders, tally)
-            await bench.go_through(items, done)
+        with await _open(context, run, config, Path(folder), waits_s=manner.waits_s) as items:
+            total = await asyncio.to_thread(items.check, Needed(criteria, run.data_source))
+            tally = Tally(criteria, total)
+            done = await asyncio.to_thread(_go_on, context, held, tally)
+            async with (
+                _sampler(context, run, manner) as sampler,
+                Graders(criteria, context.judges) as graders,
+            ):
+                bench = Bench(context, held, criteria, sampler, graders, tally)
+                await bench.go_through(items, done)
 
 
 async def _open(
@@ -178,17 +179,15 @@ async def _open(
     )
 
 
-def _count_stored(context: Context, held: HeldRun, tally: Tally) -> int:
-    """Count the items that an earlier holder stored, and show the run's total; returns how many."""
-    done = 0
-    with context.sessions() as session:
-        stored = select(EvalItem).where(EvalItem.run_id == held.run_id).order_by(EvalItem.position)
-        for item in session.scalars(stored).yield_per(BATCH):
-            tally.add(item)
-            done += 1
+def _go_on(context: Context, held: HeldRun, tally: Tally) -> int:
+    """Take the figures of an earlier holder, and show the run's total.
+
+    Returns how many items are stored: the figures are written together with them.
+    """
     with held_run(context.sessions, held) as (_, run):
+        tally.go_on(run)
         tally.show(run)
-    return done
+    return tally.counted
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """One item sampled: the messages that the model read, what it wrote, and what graders see of it."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from core.eval_input import DEFAULTS, Render, chat_fields, read_input
@@ -20,8 +20,6 @@ class Sampled:
 
     shown: dict[str, Any]
     for_graders: dict[str, Any] | None
-    #: Whether the model was asked and answered.
-    invoked: bool = field(default=False)
 
 
 def given_sample(entry: Entry) -> Sampled:
@@ -78,7 +76,7 @@ class Sampler:
             usage=usage_of(answer.get("usage") or {}),
         )
         for_graders = {"output_text": text, "output_tools": tools, "choices": answer["choices"]}
-        return Sampled(shown, for_graders, invoked=True)
+        return Sampled(shown, for_graders)
 
 
 def usage_of(usage: dict[str, Any]) -> dict[str, int]:

@@ -1,8 +1,8 @@
 """The items of a run, one at a time: those of its body, or the lines of a stored file."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rft.dataset import iter_rows
 from rft.dataset.rows import DatasetError
@@ -15,18 +15,27 @@ from workers.evals.ending import RunFailed
 
 
 class Items:
-    """The items of a run; reading them all a second time gives the same."""
+    """The items of a run; reading them all a second time gives the same.
+
+    Use as a context: once it is left, a thread that still reads them comes to an end.
+    """
 
     def __init__(self, content: list[Any] | Path, schema: ItemSchema) -> None:
         self._content, self._schema = content, schema
+        self._left = False
 
-    def check(self, criteria: Iterable[Mapping[str, Any]]) -> int:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._left = True
+
+    def check(self, needed: Needed) -> int:
         """Read and check every item, and return how many there are.
 
         Raises `RunFailed` with the place of the first that is none, when there is none at all, or
-        when none has a field that the criteria read.
+        when none has a field that is needed.
         """
-        needed = Needed(criteria)
         count = 0
         for count, entry in enumerate(self.entries(), start=1):
             try:
@@ -48,6 +57,8 @@ class Items:
         number = 0
         try:
             for raw in rows:
+                if self._left:
+                    return
                 number += 1
                 yield read_entry(raw)
         except BadEntry as error:

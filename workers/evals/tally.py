@@ -28,6 +28,18 @@ class Tally:
         }
         self._usage: dict[str, dict[str, Any]] = {}
 
+    @property
+    def counted(self) -> int:
+        """How many items were counted."""
+        return sum(self._counts[name] for name in _COUNT_OF.values())
+
+    def go_on(self, run: EvalRun) -> None:
+        """Go on from the figures that a run's row shows."""
+        self._counts |= {name: run.result_counts.get(name, 0) for name in _COUNT_OF.values()}
+        for shown in run.per_testing_criteria_results:
+            self._criteria[shown["testing_criteria"]] = dict(shown)
+        self._usage = {shown["model_name"]: dict(shown) for shown in run.per_model_usage}
+
     def add(self, item: EvalItem) -> None:
         """Count one item."""
         self._counts[_COUNT_OF[item.status]] += 1

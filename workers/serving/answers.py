@@ -15,7 +15,10 @@ _DATA, _DONE = "data: ", "data: [DONE]"
 
 #: Words by which vLLM's refusals are known, and what it adds to them for its own programmers.
 _TOO_LONG = "maximum context length"
-_GRAMMAR = "Grammar error: "
+_ASKED_TOO_MUCH = re.compile(r"(max_(?:completion_)?tokens)=\d+ .*max_model_len=(\d+)")
+_GRAMMAR = re.compile(r"Grammar error: (.*?)\.?$")
+_NO_GRAMMAR = "Invalid grammar specification"
+_TEXT_ONLY = "is not a multimodal model"
 _INTERNAL = re.compile(r" \(parameter=[^()]*\)$")
 
 
@@ -33,17 +36,21 @@ def named(answer: bytes, *, model: str, fingerprint: str) -> dict[str, Any]:
 
 
 async def named_events(
-    response: httpx.Response, *, model: str, fingerprint: str
+    response: httpx.Response, *, model: str, fingerprint: str, only_prompt: bool = False
 ) -> AsyncIterator[bytes]:
-    """Yield server-sent events as they come, named alike; a broken connection is a last event."""
+    """Yield server-sent events as they come, named alike; a broken connection is a last event.
+
+    `only_prompt` says that nothing but the prompt is given back: see `without_answer`.
+    """
     try:
         async for line in event_lines(response.aiter_bytes()):
             if line.startswith(_DATA) and line != _DONE:
                 content = line.removeprefix(_DATA).encode()
                 if b'"error"' not in content[:16]:
-                    content = json.dumps(
-                        named(content, model=model, fingerprint=fingerprint)
-                    ).encode()
+                    chunk = named(content, model=model, fingerprint=fingerprint)
+                    if only_prompt and chunk.get("usage"):
+                        chunk = without_answer(chunk)
+                    content = json.dumps(chunk).encode()
                 yield _DATA.encode() + content + b"\n"
             else:
                 yield line.encode() + b"\n"
@@ -70,25 +77,33 @@ def refusal(answer: bytes, path: str, *, for_tools: bool = False) -> bytes:
     error = content.get("error")
     if not isinstance(error, dict):
         return answer
-    is_chat = path == CHAT
-    message = _INTERNAL.sub("", str(error.get("message")))
-    code, param = None, error.get("param")
-    if _TOO_LONG in message:
-        code, param = "context_length_exceeded", "messages" if is_chat else "prompt"
-    elif message.startswith("max_tokens="):
-        limit = re.search(r"max_model_len=(\d+)", message)
+    said = " ".join(_INTERNAL.sub("", str(error.get("message"))).split())
+    prompt, schema = "messages" if path == CHAT else "prompt", "response_format"
+    told = _told(said, prompt=prompt, schema="tools" if for_tools else schema)
+    message, param, code = told or (said, error.get("param"), None)
+    body = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
+    return json.dumps({"error": body}).encode()
+
+
+def _told(said: str, *, prompt: str, schema: str) -> tuple[str, str, str | None] | None:
+    """Return sentence, parameter and code for what vLLM says in words of its own, else None."""
+    if _TOO_LONG in said:
+        return said, prompt, "context_length_exceeded"
+    if asked := _ASKED_TOO_MUCH.match(said):
         message = (
-            "The answer may not be longer than the model's context"
-            + (f" of {limit[1]} tokens" if limit else "")
-            + "; ask for fewer tokens."
+            f"The answer may not be longer than the model's context of {asked[2]} tokens; ask for"
+            " fewer tokens."
         )
-        code, param = "context_length_exceeded", "max_completion_tokens" if is_chat else param
-    elif message.startswith(_GRAMMAR):
-        said = message.removeprefix(_GRAMMAR).rstrip(".")
-        message = f"The JSON Schema cannot guide the model: {said}; leave that out."
-        param = "tools" if for_tools else "response_format"
-    told = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
-    return json.dumps({"error": told}).encode()
+        return message, asked[1], "context_length_exceeded"
+    if found := _GRAMMAR.match(said):
+        message = f"The JSON Schema cannot guide the model: {found[1]}; leave that out."
+        return message, schema, None
+    if said.startswith(_NO_GRAMMAR):
+        message = f"A JSON Schema in '{schema}' cannot guide the model; check its types and words."
+        return message, schema, None
+    if _TEXT_ONLY in said:
+        return "This model reads text only; leave the images out.", prompt, None
+    return None
 
 
 def best(answer: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import asyncio
 import hmac
 import logging
 import shlex
-import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -27,6 +26,7 @@ from core.errors import ConfigurationError, InvalidKey, RftError, StorageError
 from core.leaving import ClientLeft, unless_left
 from core.registry import Registry
 from core.settings import Settings, get_settings
+from core.starting import starting
 from core.store import ObjectStore
 from workers.serving import answers
 from workers.serving.engine import EngineFailed, engine_version, is_cpu_build
@@ -52,10 +52,8 @@ def create_app(settings: Settings | None = None, *, store: ObjectStore | None = 
     """
     if settings is not None:
         return _build(settings, store)
-    try:
+    with starting():
         return _build(get_settings(), store)
-    except ConfigurationError as error:
-        sys.exit(error.message)
 
 
 def _build(settings: Settings, store: ObjectStore | None) -> Starlette:
@@ -119,7 +117,9 @@ async def sweep(pool: EnginePool, cache: WeightCache) -> None:
                 await asyncio.to_thread(cache.drop, digest)
     except (StorageError, httpx.TransportError) as error:
         logger.warning("what was deleted is looked for again later: %s", error)
-    cache.trim(in_use=pool.uses)
+    for folder in await asyncio.to_thread(cache.surplus):
+        if not pool.uses(folder):
+            await asyncio.to_thread(cache.remove, folder)
 
 
 async def generate(request: Request) -> Response:
@@ -138,6 +138,7 @@ async def generate(request: Request) -> Response:
 async def _answer(request: Request, body: dict[str, Any], target: Target) -> Response:
     router: ModelRouter = request.app.state.router
     path, name = request.url.path, body.get("model", target.base)
+    only_prompt = body.get("max_tokens") == 0
     fingerprint = target.fingerprint(engine_version())
     # Open until the last byte is sent: a server in use is not stopped.
     async with AsyncExitStack() as stack:
@@ -145,14 +146,16 @@ async def _answer(request: Request, body: dict[str, Any], target: Target) -> Res
         response = await served.client.send(_asked(served, path, body), stream=True)
         stack.push_async_callback(response.aclose)
         if response.headers.get("content-type", "").startswith("text/event-stream"):
-            events = answers.named_events(response, model=name, fingerprint=fingerprint)
+            events = answers.named_events(
+                response, model=name, fingerprint=fingerprint, only_prompt=only_prompt
+            )
             return EventStream(events, held=stack.pop_all())
         content = await response.aread()
     if response.is_success:
         answer = answers.named(content, model=name, fingerprint=fingerprint)
         if body.get("best_of"):
             answer = answers.best(answer, body)
-        if body.get("max_tokens") == 0:
+        if only_prompt:
             answer = answers.without_answer(answer)
         return JSONResponse(answer)
     if response.is_client_error:
@@ -180,8 +183,9 @@ class EventStream(StreamingResponse):
 
 
 async def health(request: Request) -> Response:
-    """Say that the service is up, and which models are loaded."""
-    return JSONResponse({"status": "ok", "models": request.app.state.pool.models()})
+    """Say that the service is up, what computes the answers, and which models are loaded."""
+    models = request.app.state.pool.models()
+    return JSONResponse({"status": "ok", "engine": engine_version(), "models": models})
 
 
 async def _answer_error(_request: Request, error: Exception) -> Response:

@@ -25,6 +25,9 @@ START_S = 1800.0
 RANKS = (64, 128, 256, 320, 512)
 #: Adapters that one server keeps on the device, and in main memory.
 LORAS, CPU_LORAS = 4, 32
+#: The server itself decides how many requests it answers at a time, and queues the others. Idle
+#: connections are given up sooner than it does, after 5 s: one must not be used while it is closed.
+LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=2.0)
 #: The name of the server's own weights inside it.
 OWN = "own"
 #: What lets requests carry a seed on a CPU; loaded inside vLLM.
@@ -78,7 +81,7 @@ class Engine:
         child = ChildSpec(name="vllm", command=command, env=server_environment())
         self._child = Child(child, log)
         self.client = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=str(socket)),
+            transport=httpx.AsyncHTTPTransport(uds=str(socket), limits=LIMITS),
             base_url="http://vllm",
             timeout=httpx.Timeout(None, connect=5),
         )

@@ -41,7 +41,8 @@ class EnginePool:
         self._starts: dict[EngineSpec, asyncio.Task[Engine]] = {}
         self._users: Counter[EngineSpec] = Counter()
         self._last_used: defaultdict[EngineSpec, float] = defaultdict(time.monotonic)
-        self._changing = asyncio.Lock()
+        #: The ends of servers, each of which keeps its place until it is over.
+        self._ending: set[asyncio.Task[None]] = set()
         self._count = 0
 
     @asynccontextmanager
@@ -61,31 +62,31 @@ class EnginePool:
 
     async def stop_idle(self) -> None:
         """Stop every server that nobody has used for `idle_s` seconds."""
-        async with self._changing:
-            for spec in self._idle():
-                if time.monotonic() - self._last_used[spec] >= self._idle_s:
-                    await self._stop(spec)
+        now = time.monotonic()
+        unused = [spec for spec in self._idle() if now - self._last_used[spec] >= self._idle_s]
+        await asyncio.gather(*map(self._stop, unused))
 
     async def release(self, folder: Path) -> bool:
         """Make every server let go of a folder; return False while one answers with it."""
-        async with self._changing:
-            for spec, start in list(self._starts.items()):
-                engine = start.result() if _succeeded(start) else None
-                holds = engine is not None and engine.uses(folder)
-                if spec.model != folder and not holds:
-                    continue
-                if self._users[spec] or not start.done():
-                    return False
-                if spec.model == folder:
-                    await self._stop(spec)
-                elif engine is not None:
-                    await engine.unload_adapter(folder.name)
+        for spec, start in list(self._starts.items()):
+            engine = start.result() if _succeeded(start) else None
+            holds = engine is not None and engine.uses(folder)
+            # What was looked at before may have taken long.
+            if self._starts.get(spec) is not start or (spec.model != folder and not holds):
+                continue
+            if self._users[spec] or not start.done():
+                return False
+            if spec.model == folder:
+                await self._stop(spec)
+            elif engine is not None:
+                await engine.unload_adapter(folder.name)
         return True
 
     async def close(self) -> None:
         """Stop all servers, also those that are still starting."""
-        async with self._changing:
-            await asyncio.gather(*(self._stop(spec) for spec in list(self._starts)))
+        for spec in list(self._starts):
+            self._stop(spec)
+        await asyncio.gather(*self._ending)
 
     def uses(self, folder: Path) -> bool:
         """Whether a server may still read the folder."""
@@ -101,7 +102,7 @@ class EnginePool:
     async def _reserve(self, spec: EngineSpec) -> asyncio.Task[Engine]:
         """Return the start of the server, with one user counted."""
         deadline = time.monotonic() + WAIT_S
-        while (start := await self._find_or_start(spec)) is None:
+        while (start := self._find_or_start(spec)) is None:
             if time.monotonic() > deadline:
                 raise EngineFailed(
                     f"All {self._limit} model servers are busy; try again later, or raise"
@@ -110,17 +111,16 @@ class EnginePool:
             await asyncio.sleep(_POLL_S)
         return start
 
-    async def _find_or_start(self, spec: EngineSpec) -> asyncio.Task[Engine] | None:
-        """As `_reserve`; None when there is no room and all servers are busy."""
-        async with self._changing:
-            await self._drop_dead()
-            if spec not in self._starts:
-                if len(self._starts) >= self._limit and not await self._make_room():
-                    return None
-                self._starts[spec] = asyncio.create_task(self._start(spec))
-            # Counted before the lock is given back, or somebody else could stop it as idle.
-            self._users[spec] += 1
-            return self._starts[spec]
+    def _find_or_start(self, spec: EngineSpec) -> asyncio.Task[Engine] | None:
+        """As `_reserve`; None when there is no room yet. Nothing else runs meanwhile."""
+        self._drop_dead()
+        if spec not in self._starts:
+            if len(self._starts) + len(self._ending) >= self._limit:
+                self._make_room()
+                return None
+            self._starts[spec] = asyncio.create_task(self._start(spec))
+        self._users[spec] += 1
+        return self._starts[spec]
 
     async def _start(self, spec: EngineSpec) -> Engine:
         self._count += 1
@@ -139,30 +139,37 @@ class EnginePool:
             undo.pop_all()
         return engine
 
-    async def _make_room(self) -> bool:
+    def _make_room(self) -> None:
+        """Stop the longest unused server, unless one is ending already."""
         idle = sorted(self._idle(), key=self._last_used.__getitem__)
-        if idle:
-            await self._stop(idle[0])
-        return bool(idle)
+        if idle and not self._ending:
+            self._stop(idle[0])
 
-    async def _drop_dead(self) -> None:
+    def _drop_dead(self) -> None:
         for spec, start in list(self._starts.items()):
             if start.done() and not (_succeeded(start) and start.result().is_alive):
-                await self._stop(spec)
+                self._stop(spec)
 
-    async def _stop(self, spec: EngineSpec) -> None:
-        start = self._starts.pop(spec)
-        start.cancel()
-        await asyncio.wait([start])
-        if _succeeded(start):
-            logger.info("stopping the server of %s", spec.model.name)
-            await start.result().stop()
+    def _stop(self, spec: EngineSpec) -> asyncio.Task[None]:
+        """Begin to stop a server; nobody is sent to it any more."""
+        logger.info("stopping the server of %s", spec.model.name)
+        ending = asyncio.create_task(_end(self._starts.pop(spec)))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+        return ending
 
     def _running(self) -> dict[EngineSpec, Engine]:
         return {spec: start.result() for spec, start in self._starts.items() if _succeeded(start)}
 
     def _idle(self) -> list[EngineSpec]:
         return [spec for spec in self._running() if not self._users[spec]]
+
+
+async def _end(start: asyncio.Task[Engine]) -> None:
+    start.cancel()
+    await asyncio.wait([start])
+    if _succeeded(start):
+        await start.result().stop()
 
 
 def _succeeded(start: asyncio.Task[Engine]) -> bool:

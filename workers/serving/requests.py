@@ -10,6 +10,8 @@ CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 
 #: Leaves the likeliest token only, as zero does at OpenAI; vLLM refuses zero.
 _SMALLEST_TOP_P = 1e-9
+#: Below it the likeliest token is taken, without any choice.
+_GREEDY_BELOW = 1e-5
 
 
 def chat_body(body: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
@@ -55,6 +57,10 @@ def _sampling(body: dict[str, Any]) -> dict[str, Any]:
     body = dict(body)
     if body.get("top_p") == 0:
         body["top_p"] = _SMALLEST_TOP_P
+    several = max(body.get("n") or 1, body.get("best_of") or 1) > 1
+    if several and body.get("temperature", 1) < _GREEDY_BELOW:
+        # vLLM refuses several answers then; one token to choose from comes to the same.
+        body |= {"temperature": 1, "top_k": 1}
     if body.get("seed") is not None:
         # -1 is no seed to vLLM, and it adds numbers to the seeds of several answers.
         body["seed"] %= 2**62

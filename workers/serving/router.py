@@ -13,7 +13,7 @@ from workers.serving.dialect import HERMES, Dialect, dialect_of
 from workers.serving.engine import OWN, RANKS, EngineSpec, rank_class
 from workers.serving.pool import EnginePool
 from workers.serving.target import Target
-from workers.serving.weights import WeightCache
+from workers.serving.weights import WeightCache, Weights
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class ModelRouter:
     ) -> None:
         self._registry, self._cache, self._pool = registry, cache, pool
         self._merge_adapters = merge_adapters
+        self._arriving: dict[Target, asyncio.Task[Weights]] = {}
 
     @asynccontextmanager
     async def route(self, target: Target) -> AsyncIterator[Served]:
@@ -56,9 +57,7 @@ class ModelRouter:
             async with self._pool.use(_shared(base, rank, parser)) as engine:
                 yield Served(engine.client, OWN, dialect)
             return
-        weights = await asyncio.to_thread(self._cache.fetch, target.artifact)
-        if target.kind == "adapter" and self._merge_adapters:
-            weights = await asyncio.to_thread(self._cache.merged, weights, base.path)
+        weights = await self._weights(target, target.artifact, base)
         if target.kind == "full" or self._merge_adapters:
             spec = EngineSpec(
                 model=weights.path, context_tokens=base.context_tokens, tool_parser=parser
@@ -69,6 +68,21 @@ class ModelRouter:
         async with self._pool.use(_shared(base, rank_class(weights.path), parser)) as engine:
             await engine.load_adapter(weights.digest, weights.path)
             yield Served(engine.client, weights.digest, dialect)
+
+    async def _weights(self, target: Target, artifact: str, base: BaseModel) -> Weights:
+        """Fetch weights; requests that come meanwhile share the work, and hold no thread each."""
+        if target not in self._arriving:
+            coming = asyncio.create_task(self._fetch(target, artifact, base))
+            self._arriving[target] = coming
+            coming.add_done_callback(lambda _: self._arriving.pop(target))
+        # Shielded: a client that goes away must not end what others wait for.
+        return await asyncio.shield(self._arriving[target])
+
+    async def _fetch(self, target: Target, artifact: str, base: BaseModel) -> Weights:
+        weights = await asyncio.to_thread(self._cache.fetch, artifact)
+        if target.kind == "adapter" and self._merge_adapters:
+            return await asyncio.to_thread(self._cache.merged, weights, base.path)
+        return weights
 
 
 def _shared(base: BaseModel, rank: int, parser: str) -> EngineSpec:

@@ -41,6 +41,5 @@ def parse_target(header: str | None) -> Target:
         return Target.model_validate_json(header or "")
     except ValidationError as error:
         raise InvalidRequest(
-            f"The header {HEADER} must hold a JSON object with base, artifact and kind;"
-            f" {error.errors()[0]['msg']}."
+            f"The header {HEADER} must hold a JSON object with base, artifact and kind."
         ) from error

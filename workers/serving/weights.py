@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Callable
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,9 @@ logger = logging.getLogger(__name__)
 
 #: Disk space that fetched weights may take before the longest unused ones are dropped, in bytes.
 LIMIT_BYTES = 50 * 2**30
+#: Seconds after the last request for them in which weights stay, beyond the limit too: a server
+#: that will read them may still be waiting for its turn.
+KEPT_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Weights:
 
 #: Beside a folder: the object prefixes under which its content was found, one a line.
 _SOURCES = ".sources"
+#: A folder that is being written, here and in `manifest.fetch`.
+_PARTIAL = ".partial"
 
 
 class WeightCache:
@@ -43,6 +48,8 @@ class WeightCache:
         self._locks: dict[str, threading.Lock] = {}
         root.mkdir(parents=True, exist_ok=True)
         (root.parent / "logs").mkdir(exist_ok=True)
+        for left_over in root.glob(f"*{_PARTIAL}"):
+            shutil.rmtree(left_over)
 
     def fetch(self, prefix: str) -> Weights:
         """Return the weights committed under `prefix`; safe to call from several threads.
@@ -53,7 +60,7 @@ class WeightCache:
         listing = manifest.read(self._store, prefix)
         digest = hashlib.sha256(listing.model_dump_json().encode()).hexdigest()[:32]
         weights = Weights(digest, self._root / digest)
-        with self._locks.setdefault(digest, threading.Lock()):
+        with self._lock(weights.path):
             if not weights.path.exists():
                 manifest.fetch(self._store, prefix, weights.path)
                 logger.info("fetched %s to %s", prefix, weights.path)
@@ -78,11 +85,11 @@ class WeightCache:
         return [self._root / digest, self._root / _merged_name(digest)]
 
     def drop(self, digest: str) -> None:
-        """Delete the weights, as they are and merged."""
-        with self._locks.setdefault(digest, threading.Lock()):
-            for folder in self.folders(digest):
+        """Delete the weights, as they are and merged; waits for a merge that is under way."""
+        for folder in self.folders(digest):
+            with self._lock(folder):
                 shutil.rmtree(folder, ignore_errors=True)
-            (self._root / f"{digest}{_SOURCES}").unlink(missing_ok=True)
+        (self._root / f"{digest}{_SOURCES}").unlink(missing_ok=True)
         logger.info("dropped %s, whose model is deleted", digest)
 
     def _note_source(self, digest: str, prefix: str) -> None:
@@ -102,9 +109,9 @@ class WeightCache:
         """
         name = _merged_name(adapter.digest)
         weights = Weights(name, self._root / name)
-        with self._locks.setdefault(name, threading.Lock()):
+        with self._lock(weights.path):
             if not weights.path.exists():
-                partial = self._root / f"{name}.partial"
+                partial = self._root / f"{name}{_PARTIAL}"
                 shutil.rmtree(partial, ignore_errors=True)
                 log = self._root.parent / "logs" / f"merge-{adapter.digest}.log"
                 merge(base, adapter.path, partial, log=log)
@@ -113,20 +120,35 @@ class WeightCache:
             os.utime(weights.path)
         return weights
 
-    def trim(self, *, in_use: Callable[[Path], bool]) -> None:
-        """Drop the longest unused folders until the rest fits the limit."""
+    def surplus(self) -> list[Path]:
+        """Return the longest unused folders, without which the rest fits the limit."""
+        whole = (path for path in self._root.iterdir() if path.is_dir())
         folders = sorted(
-            (path for path in self._root.iterdir() if path.is_dir()),
+            (path for path in whole if path.suffix != _PARTIAL),
             key=lambda path: path.stat().st_mtime,
             reverse=True,
         )
-        total = 0
+        total, surplus = 0, []
         for folder in folders:
             total += sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-            if total > self._limit_bytes and not in_use(folder):
-                shutil.rmtree(folder)
+            if total > self._limit_bytes and not _was_just_used(folder):
+                surplus.append(folder)
+        return surplus
+
+    def remove(self, folder: Path) -> None:
+        """Delete a folder that no server uses, unless somebody has asked for it meanwhile."""
+        with self._lock(folder):
+            if not _was_just_used(folder):
+                shutil.rmtree(folder, ignore_errors=True)
                 logger.info("dropped %s", folder)
+
+    def _lock(self, folder: Path) -> threading.Lock:
+        return self._locks.setdefault(folder.name, threading.Lock())
 
 
 def _merged_name(digest: str) -> str:
     return f"{digest}-merged"
+
+
+def _was_just_used(folder: Path) -> bool:
+    return folder.exists() and time.time() - folder.stat().st_mtime < KEPT_S

@@ -6,9 +6,11 @@ from pathlib import Path
 from sqlalchemy import Select, select, update
 
 from core import manifest
+from core.artifacts import root_of
 from core.fenced import FencedWriter
 from core.models import Checkpoint, Job
 from workers.context import Context
+from workers.proving import expected
 from workers.supervisor import names
 from workers.supervisor.jobdir import final_name
 from workers.supervisor.protocol import CheckpointWritten
@@ -48,6 +50,7 @@ class CheckpointStore:
         if report.state:
             manifest.commit(self._context.store, f"{root}/state", folder / "state")
         model = manifest.commit(self._context.store, names.model_prefix(root), folder / "model")
+        prove_serving = self._keep_expected(report, folder, names.model_prefix(root))
         self._writer.checkpoint(
             report.step,
             self._name(report),
@@ -59,11 +62,21 @@ class CheckpointStore:
             phase=report.phase,
             bytes=sum(entry.bytes for entry in model.files),
             proof=report.proof,
+            prove_serving=prove_serving,
         )
         self._writer.event(
             f"Checkpoint created at step {report.step}", step=report.step, phase=report.phase
         )
         self._stored(report.path)
+
+    def _keep_expected(self, report: CheckpointWritten, folder: Path, prefix: str) -> bool:
+        """Store what the serving service is to be asked for; False when it is not to be asked."""
+        recorded = folder / "proof.json"
+        wanted = report.final and report.proof is not None and self._context.settings.serving_proof
+        if not (wanted and recorded.is_file()):
+            return False
+        self._context.store.put_file(expected.key(prefix), recorded)
+        return True
 
     def let_go(self) -> None:
         """Drop what newer checkpoints have superseded; raises StorageError and StaleFence."""
@@ -76,7 +89,7 @@ class CheckpointStore:
         if stateless:
             self._writer.drop_state([row.id for row in stateless])
         for row in retired:
-            self._context.store.delete_prefix(names.root_of(row.object_prefix))
+            self._context.store.delete_prefix(root_of(row.object_prefix))
         for row in stateless:
             self._context.store.delete_prefix(names.state_prefix(row.object_prefix))
 

@@ -2,6 +2,7 @@
 
 import hashlib
 
+from core.artifacts import root_of
 from core.ids import ALPHABET
 
 
@@ -38,11 +39,6 @@ def model_prefix(root: str) -> str:
 def state_prefix(model_prefix: str) -> str:
     """Where the resumable state beside some weights lies."""
     return f"{root_of(model_prefix)}/state"
-
-
-def root_of(model_prefix: str) -> str:
-    """The root of the checkpoint whose weights lie under ``model_prefix``."""
-    return model_prefix.removesuffix("/model")
 
 
 def rollouts_key(job_id: str, *, step: int, split: str, fence: int) -> str:

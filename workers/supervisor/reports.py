@@ -139,17 +139,16 @@ class Recorder:
             "total_steps": report.total_steps,
             **report.data,
         }
-        self._writer.metrics(report.phase, report.step, data)
-        self._writer.event(
-            metrics_message(report),
-            type="metrics",
-            data=data,
-            phase=report.phase,
-            step=report.step,
-        )
         if report.phase == "rl":
             self._finish = self._estimate.step_ended(report.step, report.total_steps, time.time())
-        self._progress()
+        self._writer.step_ended(
+            report.phase,
+            report.step,
+            data,
+            message=metrics_message(report),
+            total_steps=report.total_steps or None,
+            estimated_finish=self._finish,
+        )
 
     def _rollouts(self, report: Rollouts) -> None:
         path = self._path(report.path)
@@ -205,8 +204,7 @@ class Recorder:
         def upload() -> None:
             self._store.put_file(key, path)
             self._runs.evaluation(report.stage, report.step, path)
-            self._writer.metrics(phase, report.step, data)
-            self._writer.event(evaluation_message(report), data=data, phase=phase, step=report.step)
+            self._writer.metrics(phase, report.step, data, message=evaluation_message(report))
 
         self._uploads.submit(upload)
 

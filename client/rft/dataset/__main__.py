@@ -27,6 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="write the reports as JSON lines")
     given = parser.parse_args(arguments)
     code = 0
+    if given.training and (wrong := _unreadable(given.training)):
+        sys.stderr.write(f"{given.training}: {wrong}\n")
+        return 2
     for path in given.files:
         try:
             report = validate(path, given.kind)
@@ -34,13 +37,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if given.training and report.ok:
                 rows, others = iter_placed_rows(path), iter_placed_rows(given.training)
                 said["overlap"] = find_overlap(rows, others).to_dict()
-        except (OSError, ValueError) as error:
+        except OSError as error:
             sys.stderr.write(f"{path}: {error}\n")
             return 2
         line = json.dumps({"file": path, **said}) if given.json else _told(path, report, said)
         sys.stdout.write(f"{line}\n")
         code = code if report.ok else 1
     return code
+
+
+def _unreadable(path: str) -> str | None:
+    """Why the rows of a file cannot be read, None when they can."""
+    try:
+        report = validate(path, "auto")
+    except OSError as error:
+        return str(error)
+    return None if report.is_jsonl else str(report.errors[0])
 
 
 def _told(path: str, report: Report, said: dict[str, object]) -> str:

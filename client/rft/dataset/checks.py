@@ -4,10 +4,10 @@ A check is called with a row and yields what it finds. `FieldCheck` and `LengthC
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias
 
 from rft.dataset.lines import Source
+from rft.dataset.nearest import nearest
 from rft.dataset.report import Collector, Finding, Report
 from rft.dataset.rows import iter_placed_rows
 from rft.dataset.strictjson import pointer
@@ -17,8 +17,6 @@ RESERVED_KEYS = frozenset({"messages", "tools"})
 
 #: The way to a value: keys of objects and indexes of lists, as `("answer",)` for `item.answer`.
 Steps: TypeAlias = Sequence[str | int]
-
-_MOST_FIELDS, _LONGEST_FIELD = 200, 100
 
 
 class RowCheck(Protocol):
@@ -117,9 +115,6 @@ def _missing(path: tuple[str | int, ...], position: int, value: Any) -> Finding:
 
 
 def _nearest(step: str | int, value: Any) -> str | None:
-    if not isinstance(step, str) or not isinstance(value, dict) or len(step) > _LONGEST_FIELD:
+    if not isinstance(step, str) or not isinstance(value, dict):
         return None
-    fields = [key for key in list(value)[:_MOST_FIELDS] if len(key) <= _LONGEST_FIELD]
-    folded = {key.casefold(): key for key in fields if key not in RESERVED_KEYS}
-    near = get_close_matches(step.casefold(), folded, n=1)
-    return folded[near[0]] if near else None
+    return nearest(step, (key for key in value if key not in RESERVED_KEYS))

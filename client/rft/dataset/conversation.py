@@ -1,12 +1,12 @@
 """Rules about a row: its messages together, how they must end, and its other fields."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any
 
 from rft.dataset.images import MAX_IMAGES
 from rft.dataset.messages import ROLES, Kind, check_message, is_plain, weight_of
-from rft.dataset.parts import is_image, text_of
+from rft.dataset.nearest import nearest
+from rft.dataset.parts import is_blank, is_image, text_of
 from rft.dataset.report import Finding
 from rft.dataset.strictjson import pointer, shown
 from rft.dataset.tools import KnownTools, ToolCalls
@@ -78,9 +78,9 @@ def _images(message: Any) -> int:
 def _no_messages(row: dict[str, Any], messages: Any) -> str:
     if messages is not None:
         return "No message is there." if messages == [] else "The messages are not a list."
-    near = get_close_matches("messages", [key for key in row if len(key) < 40], n=1)
-    elsewhere = near or [key for key in ("conversations", "conversation", "prompt") if key in row]
-    hint = f"; its field '{elsewhere[0]}' is not read as such." if elsewhere else "."
+    elsewhere = [key for key in ("conversations", "conversation", "prompt") if key in row]
+    near = nearest("messages", row) or next(iter(elsewhere), None)
+    hint = f"; its field '{shown(near)}' is not read as such." if near else "."
     return f"The row has no list of messages{hint}"
 
 
@@ -119,7 +119,7 @@ def check_prompt_end(last: dict[str, Any], path: str) -> Iterator[Finding]:
     if role != "user":
         text = f"The last message is of role {role}."
         yield Finding("last_message_not_user", f"{path}/role", text)
-    elif isinstance(content, str) and (not content or content.isspace()):
+    elif is_blank(content):
         yield Finding("empty_prompt", f"{path}/content", "The user's last message is blank.")
 
 
@@ -133,6 +133,6 @@ def _check_target(message: dict[str, Any], path: str) -> Iterator[Finding]:
         yield Finding("target_not_text", f"{path}/tool_calls", "The last message calls tools.")
     elif content is None and message.get("refusal"):
         yield Finding("target_not_text", f"{path}/content", "The last message has no text.")
-    elif isinstance(content, list) and content and not text_of(content):
+    elif is_blank(content) or (isinstance(content, list) and content and not text_of(content)):
         text = "The text of the last message is empty and is to be learnt."
         yield Finding("empty_target", f"{path}/content", text)

@@ -21,7 +21,7 @@ def fingerprint(row: dict[str, Any]) -> int | None:
 
 
 def _talk(messages: list[Any]) -> tuple[Any, ...]:
-    """What is said; for plain messages alone, the same as `plain.plain_talk`."""
+    """What is said; for plain messages alone, the same as the `talk` of `plain.plain`."""
     said: list[Any] = []
     for message in messages:
         if type(message) is not dict:

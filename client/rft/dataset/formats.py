@@ -22,6 +22,9 @@ _STARTS = {
 _ENCODINGS = ("UTF-16", "UTF-32")
 
 
+ONLY_RETURNS = "Rows are separated by carriage returns alone."
+
+
 def other_format(head: bytes) -> Finding | None:
     """What a file with these first bytes is, unless it may be JSON Lines."""
     name = next((name for start, name in _STARTS.items() if head.startswith(start)), None)
@@ -37,9 +40,8 @@ def other_format(head: bytes) -> Finding | None:
 def bad_line(finding: Finding, data: bytes) -> Finding:
     """Say more about a line that is no JSON, where it shows a mistake in the whole file."""
     if b"\r" in data[: finding.offset].lstrip(b"\r"):
-        text = "Rows are separated by carriage returns alone."
-        return finding._replace(rule="carriage_returns", message=text)
-    if data.strip() in (b"{", b"[", b"[{"):
+        return finding._replace(rule="carriage_returns", message=ONLY_RETURNS)
+    if data.strip() == b"{" or data.lstrip().startswith(b"["):
         hint = " One JSON document over several lines? Every row belongs on one line."
         return finding._replace(message=finding.message + hint)
     return finding

@@ -48,8 +48,8 @@ def _wrong_with(url: str) -> str | None:
         return f"The image type '{shown(head['type'])}' is not image/png, image/jpeg or image/webp."
     try:
         content = base64.b64decode(url[head.end() :], validate=True)
-    except (binascii.Error, ValueError) as error:
-        return f"What follows base64, is not base64: {error}."
+    except (binascii.Error, ValueError):
+        return "What follows base64, is not base64, or is cut off."
     return _wrong_with_bytes(content, declared)
 
 

@@ -5,6 +5,7 @@ Only a line feed ends a line: U+2028 and the like are ordinary characters of a J
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
@@ -54,10 +55,16 @@ def chunks(stream: Readable) -> Iterator[bytes]:
 
 
 def physical_lines(stream: Readable) -> Iterator[Line]:
-    """Split a stream into lines, holding at most one line and one chunk."""
+    """Split a stream into lines, holding at most one line and one chunk.
+
+    A byte order mark at its start belongs to no line.
+    """
     splitter = Splitter()
-    number, offset = 0, 0
-    for chunk in chunks(stream):
+    head = b""
+    while len(head) < len(BOM) and (more := stream.read(CHUNK_BYTES)):
+        head += more
+    number, offset = 0, len(BOM) if head.startswith(BOM) else 0
+    for chunk in chain((head[offset:],), chunks(stream)):
         for length, data in splitter.feed(chunk):
             number += 1
             yield Line(number, offset, length, data)
@@ -75,6 +82,8 @@ class Splitter:
     def __init__(self) -> None:
         self._begun: list[bytes] = []
         self._length = 0
+        #: Whether objects end at carriage returns in the line that is too long.
+        self.has_returns = False
 
     def feed(self, chunk: bytes) -> Iterator[tuple[int, bytes | None]]:
         """Take the next bytes; yields the lines that they end."""
@@ -96,8 +105,11 @@ class Splitter:
             yield self._ended()
 
     def _add(self, piece: bytes) -> None:
+        if not self._length:
+            self.has_returns = False
         self._length += len(piece)
         if self._length > MAX_LINE_BYTES:
+            self.has_returns = self.has_returns or any(b"}\r" in each for each in self._begun)
             self._begun.clear()
         elif piece:
             self._begun.append(piece)

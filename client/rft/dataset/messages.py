@@ -1,10 +1,10 @@
 """Rules about one message of a conversation."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
-from rft.dataset.parts import check_content
+from rft.dataset.nearest import nearest
+from rft.dataset.parts import check_content, is_blank
 from rft.dataset.report import Finding
 from rft.dataset.strictjson import pointer, shown
 from rft.dataset.tools import ToolCalls
@@ -75,8 +75,7 @@ def _unknown_role(role: Any) -> str:
         return "The role is missing."
     if not isinstance(role, str):
         return f"The role {shown(repr(role))} is not known."
-    folded = role.strip().casefold()
-    near = _ROLES_ELSEWHERE.get(folded) or next(iter(get_close_matches(folded, ROLES, n=1)), None)
+    near = _ROLES_ELSEWHERE.get(role.strip().casefold()) or nearest(role.strip(), ROLES)
     hint = f"; did you mean {near}?" if near else "."
     return f"The role {shown(repr(role))} is not known{hint}"
 
@@ -97,8 +96,8 @@ def _check_fields(message: dict[str, Any], role: str, path: str) -> Iterator[Fin
             text = f"A message of role {role} has no weight."
             yield Finding("invalid_weight", f"{path}/{key}", text)
         else:
-            near = get_close_matches(key[:60], known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else "."
+            near = nearest(key, known)
+            hint = f"; did you mean {near}?" if near else "."
             text = f"A message of role {role} has no field '{shown(key)}'{hint}"
             yield Finding("unknown_message_field", pointer(path, key), text)
     for key in ("name", "refusal"):
@@ -119,8 +118,8 @@ def _check_assistant(
     elif message.get("weight") is not None and not learns:
         text = f"{kind.capitalize()} training reads no weights."
         yield Finding("unused_field", f"{path}/weight", text)
-    if message.get("content") == "" and not message.get("tool_calls"):
-        to_learn = learns and weight != 0
+    if is_blank(message.get("content")) and not message.get("tool_calls"):
+        to_learn = kind == "supervised" and weight != 0
         text = "The assistant message is empty" + (" and is to be learnt." if to_learn else ".")
         rule = "empty_target" if to_learn else "empty_assistant"
         yield Finding(rule, f"{path}/content", text)

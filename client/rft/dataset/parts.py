@@ -44,6 +44,18 @@ def text_of(content: Any) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
+def is_blank(content: Any) -> bool:
+    """Whether a content is there and holds nothing but white space."""
+    if isinstance(content, str):
+        return not content.strip()
+    if not isinstance(content, list) or not content:
+        return False
+    texts = [p.get("text") for p in content if isinstance(p, dict) and p.get("type") == "text"]
+    return len(texts) == len(content) and not any(
+        not isinstance(t, str) or t.strip() for t in texts
+    )
+
+
 def is_image(part: Any) -> bool:
     """Whether a part of a message's content is an image."""
     return isinstance(part, dict) and part.get("type") == "image_url"

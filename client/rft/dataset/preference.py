@@ -1,11 +1,11 @@
 """Rules about a row of preferences: one prompt, a better answer and a worse one."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any
 
 from rft.dataset.conversation import check_prompt_end, check_talk
 from rft.dataset.messages import ROLES, check_message
+from rft.dataset.nearest import nearest
 from rft.dataset.parts import text_of
 from rft.dataset.report import Finding
 from rft.dataset.strictjson import pointer, shown
@@ -45,8 +45,8 @@ def _check_input(row: dict[str, Any], known: KnownTools) -> Iterator[Finding]:
         return
     for key in given:
         if key not in _INPUT_FIELDS and given[key] is not None:
-            near = get_close_matches(key[:60], _INPUT_FIELDS, n=1)
-            hint = f"; did you mean {near[0]}?" if near else "."
+            near = nearest(key, _INPUT_FIELDS)
+            hint = f"; did you mean {near}?" if near else "."
             text = f"The input has no field '{shown(key)}'{hint}"
             yield Finding("unused_field", pointer("/input", key), text)
     messages = given.get("messages")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rft.dataset import quickjson
-from rft.dataset.lines import BOM, Line, Source, opened, physical_lines
+from rft.dataset.lines import Line, Source, opened, physical_lines
 from rft.dataset.strictjson import MAX_VALUES, crowded, parse
 
 
@@ -30,14 +30,12 @@ def iter_placed_rows(source: Source) -> Iterator[PlacedRow]:
     """Yield the rows of a file with their places; raises `DatasetError` at the first bad line."""
     with opened(source) as stream:
         for line in physical_lines(stream):
-            data = line.data
-            if line.number == 1 and data is not None:
-                data = data.removeprefix(BOM)
-            if data is None or data.strip():
-                yield PlacedRow(line.number, line.offset, _row(line, data))
+            if line.data is None or line.data.strip():
+                yield PlacedRow(line.number, line.offset, _row(line))
 
 
-def _row(line: Line, data: bytes | None) -> dict[str, Any]:
+def _row(line: Line) -> dict[str, Any]:
+    data = line.data
     if data is None:
         raise DatasetError(f"Line {line.number} is too long ({line.length:,} bytes).")
     if crowded(data):

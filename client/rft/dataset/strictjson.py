@@ -29,12 +29,26 @@ MAX_INTEGER = int(sys.float_info.max)
 #: Most findings about the JSON of one line; of more, the first are told.
 MAX_FINDINGS = 1_000
 
+#: What the parser says, and what that means to whoever wrote the line.
+_MISTAKES = {
+    "Expecting value": "a value is missing, or is not one of JSON's",
+    "Expecting property name": "a name in double quotes is missing",
+    "Expecting ':'": "a colon is missing",
+    "Expecting ','": "a comma or the closing bracket is missing",
+    "Extra data": "something follows the end of the row",
+    "Unterminated string": "a text begins that does not end",
+    "Invalid control character": "a control character, such as a tab, must be escaped",
+    "Invalid \\": "an escape is not one of JSON's",
+    "Illegal trailing comma": "a comma is too many",
+}
+
 #: Objects with keys that stand twice, by identity, and these keys.
 _Duplicates: TypeAlias = dict[int, tuple[object, list[str]]]
 
 _MOST_DIGITS = len(str(MAX_INTEGER))
 _TROUBLE_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class _Bad(NamedTuple):
@@ -51,10 +65,13 @@ def pointer(parent: str, key: str | int) -> str:
 
 
 def shown(text: str, limit: int = 60) -> str:
-    """A text fit for a message: encodable and short."""
-    encodable = text[:limit].encode("utf-8", "backslashreplace").decode("utf-8")
-    fits = len(text) <= limit and len(encodable) <= limit
-    return encodable if fits else f"{encodable[: limit - 1]}…"
+    """A text fit for a message: short, encodable, and without control characters.
+
+    A database may refuse NUL, and a log takes a line feed for the end of its entry.
+    """
+    visible = _UNSHOWN.sub(lambda found: found[0].encode("unicode_escape").decode(), text[:limit])
+    fits = len(text) <= limit and len(visible) <= limit
+    return visible if fits else f"{visible[: limit - 1]}…"
 
 
 def crowded(data: bytes) -> bool:
@@ -70,7 +87,8 @@ def parse(text: str) -> tuple[Any, list[Finding]]:
     try:
         value = hooks.decoder.decode(text)
     except json.JSONDecodeError as error:
-        message = f"Not valid JSON: {error.msg} (column {error.pos + 1})."
+        said = next((said for start, said in _MISTAKES.items() if error.msg.startswith(start)), "")
+        message = f"Not valid JSON: {said or error.msg} (column {error.pos + 1})."
         return None, [Finding("invalid_json", "", message, len(text[: error.pos].encode()))]
     except RecursionError:
         return None, [_too_deep("")]

@@ -13,7 +13,7 @@ from rft.dataset.checks import RowCheck
 from rft.dataset.conversation import check_row, needs_of
 from rft.dataset.duplicates import Seen
 from rft.dataset.fingerprint import fingerprint
-from rft.dataset.formats import bad_line, json_hint, other_format
+from rft.dataset.formats import ONLY_RETURNS, bad_line, json_hint, other_format
 from rft.dataset.lines import BOM, MAX_LINE_BYTES, Source, Splitter, chunks, opened
 from rft.dataset.messages import Kind
 from rft.dataset.plain import plain
@@ -208,6 +208,9 @@ class Validator:
 
     def _check_closely(self, length: int, data: bytes | None) -> bool:
         """Check a line that the quick parser gave up; returns whether its row is valid."""
+        if data is None and self._lines.has_returns:
+            self._add(Finding("carriage_returns", "", ONLY_RETURNS))
+            return False
         if data is None:
             message = f"The line has {length:,} bytes; {MAX_LINE_BYTES:,} are allowed."
             self._add(Finding("max_line_bytes", "", message))

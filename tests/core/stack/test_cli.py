@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.db import make_engine, session_factory
-from core.keys import authenticate
+from tests.core.principals import authenticate
 from tests.core.stack.commands import Command
 
 

@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session
 
 from core.db import make_engine, session_factory
 from core.errors import InvalidKey
-from core.keys import authenticate
 from core.models import AuditEntry, Project
+from tests.core.principals import authenticate
 from tests.core.stack.commands import Command
 
 
@@ -55,7 +55,7 @@ def test_a_project_from_making_to_archiving(command: Command, session: Session) 
 def test_a_new_name_makes_a_project_and_its_key(command: Command, session: Session) -> None:
     command("keys", "create", "boss", "--project", "new", "--scope", "admin")
     key_id = command("keys", "list").out.split()[0]
-    command("keys", "revoke", key_id)
+    assert [command("keys", "revoke", key_id).code for _ in range(2)] == [0, 0]
     assert actions(session) == ["project.created", "api_key.created", "api_key.deleted"]
     assert (
         "There is no project 'proj_nil'" in command("keys", "create", "--project", "proj_nil").err
@@ -74,7 +74,30 @@ def test_limits(command: Command, session: Session) -> None:
         ("live_jobs", "write name=number"),
         ("live_job=1", "did you mean 'live_jobs'"),
         ("live_jobs=many", "whole number"),
+        (f"live_jobs={2**63}", "whole number"),
     ):
         result = command("projects", "limits", "team", wrong)
         assert result.code == 1 and words in result.err
     assert actions(session) == ["project.created", "rate_limit.updated", "rate_limit.updated"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("projects", "create", " "),
+        ("projects", "create", "two\nlines"),
+        ("projects", "create", "n" * 101),
+        ("projects", "rename", "team", ""),
+        ("keys", "create", ""),
+        ("keys", "create", "--project", ""),
+        ("keys", "create", "--days", "36501"),
+    ],
+)
+def test_what_would_spoil_the_lists_is_refused(
+    command: Command, session: Session, words: tuple[str, ...]
+) -> None:
+    command("projects", "create", "team")
+    assert command(*words).code == 2
+    assert actions(session) == ["project.created"]
+    command("keys", "create", "far", "--days", "36500")
+    assert "valid until 2" in command("keys", "list").out

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 from typing import Any
 
 import httpcore
@@ -101,7 +102,7 @@ def post(url: str, policy: Policy) -> Any:
 def answers(*addresses: str) -> Any:
     """A resolver that says this of every name."""
 
-    async def getaddrinfo(_host: str, port: int, **_options: Any) -> list[Any]:
+    def getaddrinfo(_host: str, port: int, **_options: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in addresses]
 
     return getaddrinfo
@@ -151,13 +152,33 @@ def test_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_resolver_keeps_the_order_and_drops_repetitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def look_up() -> list[str]:
-        monkeypatch.setattr(
-            asyncio.get_running_loop(), "getaddrinfo", answers("9.9.9.9", "1.1.1.1", "9.9.9.9")
-        )
-        return await resolve("any.example", 443)
+    monkeypatch.setattr(socket, "getaddrinfo", answers("9.9.9.9", "1.1.1.1", "9.9.9.9"))
+    assert asyncio.run(resolve("any.example", 443)) == ["9.9.9.9", "1.1.1.1"]
 
-    assert asyncio.run(look_up()) == ["9.9.9.9", "1.1.1.1"]
+
+def test_names_that_nobody_answers_for_keep_no_thread_from_other_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answered = threading.Event()
+
+    def silent(*_: Any, **__: Any) -> list[Any]:
+        answered.wait(30)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", silent)
+
+    async def many() -> str:
+        waiting = [asyncio.create_task(resolve(f"{n}.example", 443)) for n in range(64)]
+        await asyncio.sleep(0)
+        done = await asyncio.wait_for(asyncio.to_thread(lambda: "done"), 5)
+        for each in waiting:
+            each.cancel()
+        return done
+
+    try:
+        assert asyncio.run(asyncio.wait_for(many(), 10)) == "done"
+    finally:
+        answered.set()
 
 
 def test_plain_http_needs_the_operator() -> None:

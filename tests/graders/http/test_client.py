@@ -283,3 +283,20 @@ def test_secrets_are_in_no_message_and_no_log(
 
     talk(script, talks)
     assert not any(word in caplog.text for word in SECRETS)
+
+
+def test_connections_to_hosts_that_nobody_asks_again_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("graders.http.connections.KEEP_ALIVE_S", 0.02)
+
+    async def talks(outbound: Outbound, first: Target) -> list[Any]:
+        with FakeJudge([OK]) as other:
+            await outbound.post(first, b"{}", retry=QUICK)
+            await asyncio.sleep(0.05)
+            second = replace(first, url=httpx.URL(f"{other.root}/x"))
+            await outbound.post(second, b"{}", retry=QUICK)
+            return [key.port for key in outbound._connections._idle] + [-1, first.url.port]
+
+    ports, _ = talk([OK], talks)
+    assert ports[-1] not in ports[:-2]

@@ -79,6 +79,8 @@ def test_waits_double_up_to_a_cap_with_full_jitter(monkeypatch: pytest.MonkeyPat
     [
         *(("3", 3.0), (" 10 ", 10.0), ("0", 0.0), (None, None), ("soon", None), ("-1", None)),
         *(("٣", None), ("1e3", None), ("9" * 400, 999_999_999_999.0)),
+        (f"Fri, 01 Jan {'9' * 20} 00:00:00 GMT", None),
+        ("Fri, 01 Jan 2027 99999999999:00:00 GMT", None),
     ],
 )
 def test_retry_after_in_seconds(value: str | None, seconds: float | None) -> None:
