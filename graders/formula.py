@@ -93,7 +93,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.names: set[str] = set()
         self._tokens = [_token(match) for match in _TOKEN.finditer(text)]
-        self._tokens.append(_Token("end", "the end of the formula", len(text) + 1))
+        self._tokens.append(_Token("end", "", len(text) + 1))
         self._at = 0
         self._depth = 0
 
@@ -118,8 +118,9 @@ class _Parser:
         self._at += 1
 
     def _unexpected(self, hint: str = "") -> FormulaError:
-        shown = self._next.text if self._next.kind == "end" else repr(self._next.text)
-        return FormulaError(f"unexpected {shown}{hint}", self._next.column)
+        ended = self._next.kind == "end"
+        found = "the formula ends too early" if ended else f"unexpected {self._next.text!r}"
+        return FormulaError(f"{found}{hint}", self._next.column)
 
     def _chain(self, operators: str, operand: Callable[[], Node]) -> Node:
         first = operand()

@@ -14,7 +14,14 @@ import itertools
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    SerializeAsAny,
+    ValidationError,
+    model_validator,
+)
 
 from graders.base import Grader, PureGrader, Spec, given
 from graders.errors import FormulaError, SpecError, SpecProblem
@@ -33,8 +40,8 @@ MAX_CHILDREN = 50
 _SHAPE = '"graders" must map names to graders, as in {"exact": {"type": "string_check", …}}'
 
 
-def _as_map(raw: Any) -> Any:
-    """Bring the list form and the single form to the map, and parse every child."""
+def _as_map(raw: Any) -> dict[str, Any]:
+    """Bring the list form and the single form to the map."""
     if isinstance(raw, dict) and isinstance(raw.get("type"), str):
         raw = [raw]
     if isinstance(raw, list):
@@ -44,6 +51,12 @@ def _as_map(raw: Any) -> Any:
     if len(raw) > MAX_CHILDREN:
         message = f"A multi grader may hold {MAX_CHILDREN} graders, not {len(raw)}."
         raise SpecError([SpecProblem("graders", message)])
+    return raw
+
+
+def _children(graders: Any) -> dict[str, Spec]:
+    """Parse the graders of any form; every problem of every one is in the `SpecError`."""
+    raw = _as_map(graders)
     children: dict[str, Spec] = {}
     problems: list[SpecProblem] = []
     for key, child in raw.items():
@@ -83,27 +96,43 @@ def _child(key: str, raw: Any) -> Spec:
         raise SpecError(nested(SpecError(explain(error, found)), param)) from error
 
 
+def _formula_problems(raw: dict[str, Any]) -> list[SpecProblem]:
+    """What is wrong with the formula itself, and with its names where the graders have names."""
+    text = raw.get("calculate_output")
+    if not isinstance(text, str) or not text:
+        return []  # the field says so
+    try:
+        graders = _as_map(raw.get("graders")).keys()
+        unknown = sorted(Formula.parse(text).names - graders)
+    except SpecError:
+        return []  # the field `graders` says so
+    except FormulaError as error:
+        return [SpecProblem("calculate_output", sentence(str(error)), "formula_parse_error")]
+    if not unknown:
+        return []
+    message = f"The formula names {', '.join(unknown)}, but the graders are {', '.join(graders)}."
+    return [SpecProblem("calculate_output", message, "formula_parse_error")]
+
+
 class Multi(Spec):
     """The spec of a `multi` grader."""
 
     type: Literal["multi"]
-    graders: Annotated[dict[str, SerializeAsAny[Spec]], BeforeValidator(_as_map)]
+    graders: Annotated[dict[str, SerializeAsAny[Spec]], BeforeValidator(_children)]
     calculate_output: Annotated[str, Field(min_length=1)]
 
-    @model_validator(mode="after")
-    def _formula_names_graders(self) -> Self:
+    @model_validator(mode="wrap")
+    @classmethod
+    def _all_problems(cls, raw: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Check the formula beside fields that are wrong too, so that nothing is told later."""
         try:
-            names = Formula.parse(self.calculate_output).names
-        except FormulaError as error:
-            message = sentence(str(error))
-            problem = SpecProblem("calculate_output", message, "formula_parse_error")
-            raise SpecError([problem]) from error
-        unknown = sorted(names - self.graders.keys())
-        if unknown:
-            known = ", ".join(self.graders)
-            message = f"The formula names {', '.join(unknown)}, but the graders are {known}."
-            raise SpecError([SpecProblem("calculate_output", message, "formula_parse_error")])
-        return self
+            spec, problems = handler(raw), []
+        except ValidationError as error:
+            spec, problems = None, explain(error, cls)
+        problems += _formula_problems(raw)
+        if spec is None or problems:
+            raise SpecError(problems)
+        return spec
 
     def paths(self) -> frozenset[Path]:
         return frozenset(path for child in self.graders.values() for path in child.paths())

@@ -80,7 +80,8 @@ def check_lengths(
 def refusal(report: Report, param: str, file_id: str) -> Refused:
     """What refuses a job whose file has this report; the event carries the report."""
     count = sum(report.error_counts.values())
-    more = "" if count == 1 else f" ({count - 1} more problems are listed in the event.)"
+    rest = f"{count - 1} more problem{' is' if count == 2 else 's are'} listed in the event."
+    more = "" if count == 1 else f" ({rest})"
     return Refused(
         f"The {name_of(param)} {file_id} cannot be used: {report.errors[0]}{more}",
         code=f"invalid_{param}",

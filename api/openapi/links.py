@@ -1,7 +1,7 @@
 """The links of the document: which answer holds the id that another operation's path takes.
 
-They follow from the paths. What makes or lists the things of `/v1/evals/{eval_id}/runs` knows the
-`run_id` of every path that goes on with `/{run_id}`.
+They follow from the paths: `POST /v1/evals/{eval_id}/runs` answers with the `run_id` of every path
+that goes on with `/{run_id}`. What no request makes, as samples, is known from its list.
 """
 
 import re
@@ -28,9 +28,9 @@ def add(document: dict[str, Any]) -> None:
         made = _place_of_id(document, methods["post"]) if "post" in methods else None
         for method, operation in methods.items():
             place = _place_of_id(document, operation)
-            # A thing is known when it is made; the first of a list only where nobody makes them.
-            known = place and (method == "post" or (method == "get" and made is None))
-            links = dict(_by_path(document, path, place)) if known else {}
+            links: dict[str, Any] = {}
+            if place and (method == "post" or (method == "get" and made is None)):
+                links.update(_by_path(document, path, place))
             for name, link in _OTHERS.get(operation["operationId"], {}).items():
                 links[name] = {"operationId": name, **link}
             if links:
@@ -38,7 +38,7 @@ def add(document: dict[str, Any]) -> None:
 
 
 def _by_path(
-    document: dict[str, Any], path: str, place: str | None
+    document: dict[str, Any], path: str, place: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     above = {name: f"$request.path.{name}" for name in _placeholders(path)}
     for other, methods in document["paths"].items():

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from api.schemas.common import RequestBody, list_or_text
 
@@ -16,10 +16,18 @@ def _refuse(value: Any) -> None:
 Unsupported = Annotated[None, BeforeValidator(_refuse)]
 
 
+def _inside(url: str) -> str:
+    if not url.startswith("data:image/"):
+        raise ValueError("must hold the image itself, as data:image/png;base64,…")
+    return url
+
+
 class ImageUrl(RequestBody):
     """An image inside of the request; one elsewhere is not fetched, the server calls nobody."""
 
-    url: Annotated[str, Field(pattern=r"^data:image/")]
+    url: Annotated[
+        str, AfterValidator(_inside), Field(json_schema_extra={"pattern": "^data:image/"})
+    ]
     detail: Literal["auto", "low", "high", "original"] | None = None
 
 

@@ -58,7 +58,7 @@ MULTI_CRITERION = {
 
 DIFFERENCES = (
     Difference(
-        "unknown fields are refused by name, in chat too",
+        "fields that are unknown, or cannot be honoured, are refused by name, in chat too",
         "partly ignored",
         "an option that is silently ignored costs a training run",
     ),

@@ -13,7 +13,6 @@ from api.openapi.texts import TAGS
 from tests.api.running import Api
 from tests.contract.documents import Document
 
-
 #: The permissions of a checkpoint begin with its name, files of weights with their path.
 UNLINKED = {
     "create_permissions",

@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 ENDLESS = ("stream_job_events", "stream_dry_run_events")
 
 #: Test cases for each operation and phase.
-EXAMPLES = 3
+EXAMPLES = 2
 #: Sequences of requests that use each other's answers, for each of the areas below.
 SEQUENCES = 20
 
@@ -96,7 +96,7 @@ def run(
             *("--generation-deterministic", "--no-color", "--warnings=off"),
             *(f"--exclude-operation-id={name}" for name in ENDLESS),
             *("--request-timeout=30", f"--header=Authorization: Bearer {secret}"),
-            *(f"--report-ndjson-path={report}", *options),
+            *options,
         ]
         told = {
             "SCHEMATHESIS_HOOKS": "schemathesis_hooks",
@@ -113,7 +113,6 @@ def run(
             check=False,
         )
         assert result.returncode == 0, result.stdout[-30_000:] + result.stderr
-        return report
 
     return st
 

@@ -123,6 +123,21 @@ def test_problems_of_all_children_are_listed() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("formula", "reason"), [("c", "names c, but the graders are a"), ("a +", "ends too early")]
+)
+@pytest.mark.parametrize("form", ["map", "list", "single"])
+def test_the_formula_is_checked_beside_wrong_children(form: str, formula: str, reason: str) -> None:
+    child = {**EXACT, "name": "a", "operation": "x"}
+    graders = {"map": {"a": child}, "list": [child], "single": child}[form]
+    with pytest.raises(SpecError) as caught:
+        parse_grader(multi(graders, formula))
+    children, of_formula = caught.value.problems
+    assert children.param == "graders.a.operation"
+    assert (of_formula.param, of_formula.code) == ("calculate_output", "formula_parse_error")
+    assert reason in of_formula.message
+
+
 def test_rows_are_checked_for_the_variables_of_children() -> None:
     spec = parse_grader(multi({"a": EXACT, "b": string_check(reference="{{item.b}}")}, "a + b"))
     rows = [{"messages": [], "answer": "", "b": 1}, {"messages": [], "b": None}]

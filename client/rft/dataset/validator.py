@@ -255,7 +255,8 @@ class Validator:
         if first is None:
             return
         message = f"The row says the same as line {first.earlier}"
-        more = "." if count == 1 else f", and {count - 1} more rows repeat an earlier one."
+        rows = "row repeats" if count == 2 else "rows repeat"
+        more = "." if count == 1 else f", and {count - 1} more {rows} an earlier one."
         if self._seen.share < 1:
             more += (
                 f" (Looked for among {self._seen.share:.1%} of the rows: the file is very long.)"
