@@ -6,13 +6,17 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 
+_WAY_OUT = (
+    "was not built, or does not lie where RFT_DASHBOARD_DIR says: dashboard/dist of the folder in"
+    " which the service was started, unless set.</p>"
+)
 _NOT_BUILT = (
     "<!doctype html><title>rft</title><p>The API of rft-service is running under /v1;"
-    " its dashboard was not built, so there is nothing to see here.</p>"
+    f" its dashboard {_WAY_OUT}"
 )
 _NO_DOCS = (
     "<!doctype html><title>rft API</title><p>The API is described in"
-    " <a href='/openapi.json'>openapi.json</a>; the page that shows it was not built.</p>"
+    f" <a href='/openapi.json'>openapi.json</a>; the page that shows it {_WAY_OUT}"
 )
 
 

@@ -117,15 +117,19 @@ def compare(training: Path, validation: Path) -> tuple[dict[str, Any], list[str]
     warnings = []
     if found.exact:
         warnings.append(
-            f"Validation file: {found.exact} rows also stand in the training file"
+            f"Validation file: {_rows(found.exact, 'also stands', 'also stand')} in the training file"
             f"{_examples(found, exact=True)}; what is measured on them says nothing about new input"
         )
     if found.near:
         warnings.append(
-            f"Validation file: {found.near} rows are nearly the same as rows of the training file"
+            f"Validation file: {_rows(found.near, 'is', 'are')} nearly the same as in the training file"
             f"{_examples(found, exact=False)}; look whether they ask for something new"
         )
     return found.to_dict(), warnings
+
+
+def _rows(count: int, one: str, several: str) -> str:
+    return f"1 row {one}" if count == 1 else f"{count} rows {several}"
 
 
 def _examples(found: OverlapReport, *, exact: bool) -> str:

@@ -51,7 +51,7 @@ def known_scopes(scopes: list[str]) -> list[str]:
     """Return the scopes in order, once each; raises ValueError for an unknown one."""
     for scope in scopes:
         if scope not in SCOPES:
-            raise ValueError(f"the scope {scope!r} is not one of {list(SCOPES)}")
+            raise ValueError(f"the scope {scope!r} is not one of {', '.join(SCOPES)}")
     return sorted(set(scopes))
 
 

@@ -61,12 +61,14 @@ def read(
 ) -> tuple[list[MetricSeriesObject], list[str]]:
     """Return the curves of `names`, or of the headlines, and all names there are.
 
-    Raises `InvalidRequest` for names that the phase does not have.
+    Raises `InvalidRequest` for names that the phase does not have. While it has no step yet, any
+    name may come: its curve is empty.
     """
     rows = series_rows.of_phase(tenant.session, job, phase)
     known = sorted(set(rows) - {STEPS}) if rows else _names_in_json(tenant.session, job, phase)
     wanted = _split(names, known) or [name for name in HEADLINES if name in known]
-    _refuse_unknown(wanted, known, phase.phase)
+    if phase.steps:
+        _refuse_unknown(wanted, known, phase.phase)
     curves = [_curve(phase, window) for _ in wanted]
     if rows:
         for name, curve in zip(wanted, curves, strict=True):

@@ -33,7 +33,8 @@ def test_health_names_the_part_that_is_down(
 def test_without_a_built_dashboard_the_page_says_so(api: Api) -> None:
     response = httpx.get(api.url)
     assert response.headers["content-type"].startswith("text/html")
-    assert "was not built" in response.text
+    assert "was not built" in response.text and "RFT_DASHBOARD_DIR" in response.text
+    assert "RFT_DASHBOARD_DIR" in httpx.get(f"{api.url}/docs").text
 
 
 def test_the_dashboard_is_served_and_hides_nothing_of_the_api(

@@ -69,6 +69,11 @@ def test_refusals(http: httpx.Client, body: dict[str, object], param: str) -> No
     assert error_of(http.post(KEYS, json=body), 400)["param"] == param
 
 
+def test_an_unknown_scope_is_named_with_those_there_are(http: httpx.Client) -> None:
+    error = error_of(http.post(KEYS, json={"name": "k", "scopes": ["root"]}), 400)
+    assert "'root' is not one of all, read, write, inference, keys, admin." in error["message"]
+
+
 def test_an_expiry_is_kept(http: httpx.Client) -> None:
     soon = now() + 60
     assert http.post(KEYS, json={"name": "k", "expires_at": soon}).json()["expires_at"] == soon

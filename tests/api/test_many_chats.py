@@ -27,9 +27,7 @@ def test_requests_do_not_wait_for_each_other() -> None:
 
         serving = Serving(f"http://127.0.0.1:{port}", token=None)
         async with await asyncio.start_server(hang, "127.0.0.1", port, backlog=MANY):
-            asked = [
-                asyncio.create_task(serving.complete(CHAT, BODY, TARGET)) for _ in range(MANY)
-            ]
+            asked = [asyncio.create_task(serving.complete(CHAT, BODY, TARGET)) for _ in range(MANY)]
             async with asyncio.timeout(20):
                 for _ in range(MANY):
                     await arrived.acquire()

@@ -112,6 +112,8 @@ def test_a_job_without_metrics_has_no_curves(client: openai.OpenAI, http: httpx.
     job = client.fine_tuning.jobs.create(**job_body(upload(client).id))
     body = read(http, f"/v1/fine_tuning/jobs/{job.id}/metrics")
     assert (body["series"], body["available"], body["phases"]) == ([], [], [])
+    [curve] = read(http, f"/v1/fine_tuning/jobs/{job.id}/metrics?names=train_mean_reward")["series"]
+    assert (curve["name"], curve["points"], curve["steps"]) == ("train_mean_reward", [], 0)
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ def test_repeated_rows_are_one_warning_with_the_first_place() -> None:
     report = validate(file_of(talk(USER), talk(USER, ANSWER, USER), other, talk(USER, answer=1)))
     [warning] = report.warnings
     assert (warning.rule, warning.line, warning.count) == ("duplicate_row", 3, 2)
-    assert "line 1" in warning.message and "1 more" in warning.message
+    assert "line 1, and 1 more row repeats an earlier one." in warning.message
 
 
 FIELDS = FieldCheck([("answer",), ("meta", "unit"), ("steps", 1)])

@@ -12,6 +12,7 @@ from core import eval_runs
 from core.errors import StoreUnreachable
 from core.eval_items import Entry, ItemSchema
 from core.models import File
+from graders import schema_keywords
 from tests.evals.bench import EXACT, Lab, completions, inline, numbered, wait_for
 from workers.evals import source
 
@@ -175,3 +176,18 @@ def test_a_store_that_is_away_for_a_while_is_waited_for(
     assert run.error is not None
     assert run.error["code"] == "storage_unavailable"
     assert "http://store" not in run.error["message"]
+
+
+def test_a_pause_while_an_item_is_checked_is_not_held_against_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(schema_keywords, "MAX_SECONDS", 0.05)
+    schema = ItemSchema({"properties": {"q": {"type": "string"}}, "required": ["q"]})
+    refill = schema_keywords.Budget.refill
+
+    def paused(budget: schema_keywords.Budget, chars: int) -> None:
+        refill(budget, chars)
+        time.sleep(0.1)
+
+    monkeypatch.setattr(schema_keywords.Budget, "refill", paused)
+    schema.check({"q": "a"})

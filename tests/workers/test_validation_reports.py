@@ -57,7 +57,7 @@ def test_rows_that_are_nearly_the_same_bring_a_warning_with_their_lines(lab: Lab
     )
     validate(lab)
     (warning,) = [m for m in lab.messages(job_id, level="warn") if "nearly the same" in m]
-    assert "1 rows are nearly the same" in warning and "line 1 as line 12" in warning
+    assert "1 row is nearly the same" in warning and "line 1 as line 12" in warning
 
 
 def test_the_places_of_missing_fields_stand_in_the_event(lab: Lab) -> None:
@@ -152,3 +152,11 @@ def test_hostile_rows_fail_the_job_on_postgres(postgres_lab: Lab, line: bytes) -
     assert error_of(postgres_lab, job_id)["code"] == "invalid_training_file"
     told = next(e for e in postgres_lab.events(job_id) if e.level == "error")
     assert {problem["line"] for problem in told.data["errors"]} == {13}
+
+
+def test_a_refusal_counts_the_problems_that_it_does_not_tell(lab: Lab) -> None:
+    wrong = b'{"messages": []}'
+    for count, said in ((1, ""), (2, "(1 more problem is "), (3, "(2 more problems are ")):
+        training = lab.file(b"\n".join([wrong] * count))
+        message = error_of(lab, lab.new_job(training_file=training))["message"]
+        assert said in message and ("more problem" in message) == (count > 1)
