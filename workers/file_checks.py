@@ -116,13 +116,15 @@ def compare(training: Path, validation: Path) -> tuple[dict[str, Any], list[str]
     found = find_overlap(iter_placed_rows(validation), iter_placed_rows(training))
     warnings = []
     if found.exact:
+        rows = _rows(found.exact, "also stands", "also stand")
         warnings.append(
-            f"Validation file: {_rows(found.exact, 'also stands', 'also stand')} in the training file"
+            f"Validation file: {rows} in the training file"
             f"{_examples(found, exact=True)}; what is measured on them says nothing about new input"
         )
     if found.near:
+        rows = _rows(found.near, "is", "are")
         warnings.append(
-            f"Validation file: {_rows(found.near, 'is', 'are')} nearly the same as in the training file"
+            f"Validation file: {rows} nearly the same as rows of the training file"
             f"{_examples(found, exact=False)}; look whether they ask for something new"
         )
     return found.to_dict(), warnings
