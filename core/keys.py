@@ -24,7 +24,7 @@ KEYS = "keys"
 #: What a key may be limited to, and what each scope allows.
 SCOPES = {
     ALL: "everything in the project",
-    "read": "every GET",
+    "read": "every GET outside of /v1/organization",
     "write": "create, change and delete files, jobs and models",
     "inference": "chat completions",
     KEYS: "manage API keys and retention, read limits and the audit log",

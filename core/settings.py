@@ -88,7 +88,10 @@ class Settings(BaseSettings):
         None, description="Token that API and serving share; serving refuses calls without it."
     )
     serving_engines: int = Field(
-        2, ge=1, description="Model servers that run at the same time; each holds one base model."
+        2,
+        ge=1,
+        description="Model servers that run at the same time; each holds one base model with its"
+        " adapters, or, on a CPU and for full weights, one model.",
     )
     serving_idle_s: float = Field(
         900.0, gt=0, description="Seconds without a request after which a model server is stopped."

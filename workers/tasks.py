@@ -157,7 +157,7 @@ def sweep_once(app: Celery, context: Context) -> list[str]:
         lost = eval_runs.reap_expired(session)
         if eval_runs.any_queued(session):
             enqueue_wake(session, EVALS)
-        if serving_proofs.any_due(session):
+        if context.settings.serving_proof and serving_proofs.any_due(session):
             enqueue_wake(session, PROOFS)
     for job_id in (*reaped, *lost):
         logger.warning("Took %s from a worker that gave no heartbeat", job_id)

@@ -112,7 +112,8 @@ DIFFERENCES = (
     Difference(
         "a `multi` grader is shown as a map, whatever form was sent",
         "map, list or single in different places",
-        "the map is what the service really uses",
+        "the map is what the service really uses; SDKs that check types strictly know only a single"
+        " grader there",
         (
             Patch(
                 "/components/schemas/GraderMulti/properties/graders/oneOf",
@@ -310,7 +311,7 @@ DIFFERENCES = (
     Difference(
         "a training file is checked line by line at the upload",
         "at the upload, first error only",
-        "all errors at once",
+        "every line that is no JSON object at once; rows by `/validation`, or when a job reads them",
     ),
     Difference(
         "no safety evaluation, no `403 training_not_available`",

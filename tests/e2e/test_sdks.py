@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,9 @@ def receiver() -> Iterator[Receiver]:
 @pytest.fixture(scope="module")
 def stack(folder: Path, receiver: Receiver) -> Iterator[Stack]:
     """A running stack that has trained a model."""
-    with Stack.start(folder, env={"RFT_OUTBOUND_HOSTS": receiver.host}) as stack:
+    # Some tests look at how busy the model servers are: nobody else is to ask them.
+    env = {"RFT_OUTBOUND_HOSTS": receiver.host, "RFT_SERVING_PROOF": "false"}
+    with Stack.start(folder, env=env) as stack:
         client = client_of(stack, openai.OpenAI, strict=False)
         if not client.fine_tuning.jobs.list().data:
             demo.follow(
@@ -237,14 +239,16 @@ def busy_cores(pids: list[int]) -> float:
     """Return how many cores processes keep busy, watching them for a second."""
     before = cpu_seconds(pids)
     time.sleep(1)
-    return cpu_seconds(pids) - before
+    return sum(seconds - before[pid] for pid, seconds in cpu_seconds(list(before)).items())
 
 
-def cpu_seconds(pids: list[int]) -> float:
-    """Return the CPU time that processes have taken."""
-    ticks = 0
+def cpu_seconds(pids: list[int]) -> dict[int, float]:
+    """Return the CPU time that processes have taken; some end while they are looked at."""
+    taken = {}
     for pid in pids:
-        # The name in the second field may hold spaces, but ends with the last parenthesis.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+        with suppress(FileNotFoundError, ProcessLookupError):
+            stat = Path(f"/proc/{pid}/stat").read_text()
+            # The name in the second field may hold spaces, but ends with the last parenthesis.
+            fields = stat.rpartition(")")[2].split()
+            taken[pid] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return taken

@@ -8,10 +8,11 @@ from typing import Any
 from core.serving_proofs import FAILED, PROVED
 from workers.proving.expected import Expected
 
-#: Most mean |Δ log-prob| per token between the served and the trained model, in nats. Two engines
-#: that compute the same weights in bfloat16 and float32 differ by 0.02 to 0.06 on a small model; a
-#: server with other weights, by as much as training has changed the model.
-TOLERANCE = 0.1
+#: Most mean |Δ log-prob| per token between the served and the trained model, in nats. The same
+#: weights computed in bfloat16 and in float32 differ by 0.02 to 0.06 on a small model, and by 0.07
+#: where the adapter was also rounded into a bfloat16 base; other weights, by as much as training
+#: has changed the model.
+TOLERANCE = 0.2
 
 
 @dataclass(frozen=True)
