@@ -311,7 +311,7 @@ DIFFERENCES = (
     Difference(
         "a training file is checked line by line at the upload",
         "at the upload, first error only",
-        "every line that is no JSON object at once; rows by `/validation`, or when a job reads them",
+        "every line that is no JSON object; the rows by `/validation`, or when a job reads them",
     ),
     Difference(
         "no safety evaluation, no `403 training_not_available`",
