@@ -55,9 +55,10 @@ class ShortRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request."""
         described = super().get_route_handler()
+        known = frozenset(field.name for field in self.dependant.query_params)
 
         async def handle(request: Request) -> Response:
-            query = _plain_query(request)
+            query = _plain_query(request, known)
             if query is None:
                 return await described(request)
             answer: Response = await self.endpoint(
@@ -68,12 +69,17 @@ class ShortRoute(APIRoute):
         return handle
 
 
-def _plain_query(request: Request) -> dict[str, Any] | None:
-    """Return `after` and `limit` of the URL, or None when it holds anything that is not plain."""
+def _plain_query(request: Request, known: frozenset[str]) -> dict[str, Any] | None:
+    """Return `after` and `limit` of the URL, or None when it holds anything that is not plain.
+
+    `known` names those of the two that the route takes.
+    """
     if not request.scope["query_string"]:
         return {}
     query: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
+        if name not in known:
+            return None
         if name == "limit" and value.isascii() and value.isdigit() and len(value) < 10:
             query[name] = int(value)
         elif name == "after":

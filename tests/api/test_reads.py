@@ -113,6 +113,8 @@ def test_what_is_refused_is_refused_as_everywhere(
     path = f"/v1/fine_tuning/jobs/{job_id}"
     assert error_of(http.get(f"{path}/events?limit=many"), 400)["param"] == "limit"
     assert http.get(f"{path}/events?limit=0").status_code == 200
+    assert http.get(f"{path}?limit=1").json() == http.get(path).json()
+    assert "limti" in error_of(http.get(f"{path}/events?limti=1"), 400)["message"]
     assert error_of(http.get(path, headers={"authorization": ""}), 401)["code"] == "invalid_api_key"
     other = {"authorization": f"Bearer {new_key()}"}
     assert error_of(http.get(path, headers=other), 404)["code"] == "fine_tune_not_found"
