@@ -1,7 +1,6 @@
 """The FastAPI application. Start it with `uvicorn --factory api.app:create_app`."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,17 +9,14 @@ from httpx import AsyncBaseTransport
 from starlette.types import Scope
 
 from api import dashboard, errors
-from api.admission import LastUse
+from api.assembly import close_parts, make_parts
 from api.audit import AuditTrail
 from api.idempotency import Idempotency
 from api.last_use import note_last_use
-from api.limits import RequestLimiter
 from api.middleware import BodyLimit, ResponseHeaders, add_cors
 from api.openapi import reference
-from api.parts import Parts
 from api.paths import path_of
 from api.query_names import refuse_unknown_query
-from api.reads import Reads
 from api.routes import (
     artifacts,
     chat,
@@ -47,28 +43,45 @@ from api.routes import (
     webhooks,
 )
 from api.routes import audit as audit_logs
-from api.services.event_hub import EventHub
-from api.services.grader_pool import GraderPool
-from api.services.inspections import Inspections
-from api.services.serving import Serving
-from api.services.sink import Sinks
 from api.services.uploads import MAX_PART_BYTES
 from api.stopping import told_to_stop
 from api.upload import FORM_OVERHEAD
 from core import audit
-from core.db import make_engine, session_factory
-from core.judges import JudgeBook
-from core.limits import Limits
 from core.notify import Announcer
-from core.process.environment import clean_environment
-from core.registry import Registry
 from core.settings import Settings, get_settings
 from core.starting import starting
 from core.store import ObjectStore
-from graders.http import Outbound, Policy
 
 #: The largest JSON body, in bytes.
 MAX_JSON_BYTES = 4 * 1024 * 1024
+
+#: What is asked most is found first.
+ROUTES = (
+    job_reads,
+    files,
+    jobs,
+    dry_runs,
+    graders,
+    models,
+    chat,
+    completions,
+    evals,
+    keys,
+    projects,
+    project_keys,
+    permissions,
+    audit_logs,
+    health,
+    uploads,
+    validation,
+    stream,
+    webhooks,
+    metrics,
+    samples,
+    artifacts,
+    clone,
+    retention,
+)
 
 
 def create_app(
@@ -92,38 +105,10 @@ def create_app(
 def _build(
     settings: Settings, store: ObjectStore | None, serving_transport: AsyncBaseTransport | None
 ) -> FastAPI:
-    engine = make_engine(settings.database_url)
-    token = settings.serving_token
-    registry = Registry.load(settings.models_file)
-    judges = JudgeBook.load(settings, registry)
-    sessions = session_factory(engine)
-    store = store or ObjectStore.from_settings(settings)
-    parts = Parts(
-        settings=settings,
-        sessions=sessions,
-        store=store,
-        inspections=Inspections(sessions, store),
-        sinks=Sinks(store),
-        registry=registry,
-        judges=judges,
-        limits=Limits.of(settings),
-        limiter=RequestLimiter(settings.broker_url),
-        last_use=LastUse(),
-        events=EventHub(sessions, settings.broker_url),
-        outbound=Outbound(Policy(judges.config.http.allow_hosts)),
-        reads=Reads(settings.database_url, organization_id=settings.organization_id),
-        serving=Serving(
-            settings.serving_url,
-            token=token.get_secret_value() if token else None,
-            transport=serving_transport,
-        ),
-        graders=GraderPool(
-            lambda grader: {**clean_environment(os.environ), **judges.environment(grader)}
-        ),
-    )
-
+    parts = make_parts(settings, store=store, serving_transport=serving_transport)
     announcer = Announcer(settings.broker_url, on_jobs=parts.events.look)
-    announcer.attach(sessions)
+    announcer.attach(parts.sessions)
+    audit.watch(parts.sessions)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -132,47 +117,13 @@ def _build(
             yield
         noting.cancel()
         announcer.close()
-        await parts.events.aclose()
-        await parts.outbound.close()
-        parts.limiter.close()
-        await parts.serving.aclose()
-        await parts.graders.aclose()
-        parts.inspections.close()
-        parts.reads.close()
-        engine.dispose()
+        await close_parts(parts)
 
     app = FastAPI(title="rft-service", lifespan=lifespan, openapi_url=None, redirect_slashes=False)
     app.state.parts = parts
-    audit.watch(parts.sessions)
     _add_middleware(app, settings)
     errors.install(app)
-    # What is asked most is found first.
-    for module in (
-        job_reads,
-        files,
-        jobs,
-        dry_runs,
-        graders,
-        models,
-        chat,
-        completions,
-        evals,
-        keys,
-        projects,
-        project_keys,
-        permissions,
-        audit_logs,
-        health,
-        uploads,
-        validation,
-        stream,
-        webhooks,
-        metrics,
-        samples,
-        artifacts,
-        clone,
-        retention,
-    ):
+    for module in ROUTES:
         app.include_router(module.router, dependencies=[Depends(refuse_unknown_query)])
     dashboard.install(app, settings.dashboard_dir)
     reference.install(app)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, cast
 
 from fastapi import Depends, Request
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
 from api.admission import LastUse
@@ -27,6 +28,7 @@ class Parts:
     """Everything a request may need besides its own session."""
 
     settings: Settings
+    engine: Engine
     sessions: sessionmaker[Session]
     store: ObjectStore
     registry: Registry
