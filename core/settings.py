@@ -23,7 +23,10 @@ class Settings(BaseSettings):
     """One object for API, workers and command line; units stand in the names."""
 
     # Compose files pass unset variables as empty ones; those mean the default.
-    model_config = SettingsConfigDict(env_prefix="RFT_", env_ignore_empty=True, extra="ignore")
+    # What is wrong with a secret is said without the secret.
+    model_config = SettingsConfigDict(
+        env_prefix="RFT_", env_ignore_empty=True, extra="ignore", hide_input_in_errors=True
+    )
 
     database_url: str = Field(
         "sqlite:///.rft/rft.db",

@@ -24,7 +24,7 @@ from graders.http import Outbound, Policy
 from tests.fakes.webhook_receiver import Receiver, Reply
 
 SECRETS = [{"secret": new_secret(), "expires_at": None}]
-OLD = {"secret": new_secret(), "expires_at": int(time.time()) + 60}
+OLD = {"secret": new_secret(), "expires_at": int(time.time()) + 86_400}
 
 
 @pytest.fixture
