@@ -16,7 +16,7 @@ from bench.figures import Figure
 
 #: Different jobs that are asked for in one run.
 DIFFERENT = 200
-SECONDS, ROUNDS = 1.0, 2
+SECONDS, ROUNDS = 2.0, 4
 #: What is asked: this share of the bare route's rate, at most so many times its 99th percentile.
 SHARE, TIMES = 0.5, 5.0
 
@@ -39,7 +39,9 @@ def _measure(name: str, world: World, folder: Path) -> list[Figure]:
         answers = _answers(ours.url, kinds, world.key)
         ready = folder / "bytes.json"
         ready.write_text(json.dumps(answers))
-        with served("bench.api.bare:create_app", {"BENCH_BYTES": str(ready)}) as bare:
+        with served(
+            "bench.api.bare:create_app", {"BENCH_BYTES": str(ready)}, probe="/openapi.json"
+        ) as bare:
             found = {
                 kind: _rounds(ours.url, bare.url, paths, world.key) for kind, paths in kinds.items()
             }
