@@ -14,6 +14,8 @@ Group = TypeVar("Group")
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
+#: Turns of the event loop before a query begins; on an idle server some 30 µs in all.
+TURNS = 4
 #: The most keys in one query.
 MAX_KEYS = 100
 
@@ -51,9 +53,9 @@ class Batcher(Generic[Group, Key, Value]):
         """Ask until nobody waits any more in this group."""
         loop = asyncio.get_running_loop()
         while waiting := self._waiting[group]:
-            # Two turns of the loop: what has arrived already gets to ask, too.
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
+            # What has arrived already gets to ask, too: reading it takes some turns of the loop.
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
             keys = list(waiting)[:MAX_KEYS]
             asked = {key: waiting.pop(key) for key in keys}
             try:
