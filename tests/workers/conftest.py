@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from core.db import make_engine, session_factory
+from core.keys import create_project
+from core.registry import Registry
 from core.settings import Settings
 from core.store import ObjectStore
+from tests.fakes.memory_store import MemoryStore
 from tests.workers.lab import Lab
 from workers.context import Context
 
@@ -55,3 +59,20 @@ def postgres_lab(
     context = Context.open(worker_settings.model_copy(update={"database_url": postgres_url}))
     yield Lab.open(context, tmp_path / "memory")
     context.sessions.kw["bind"].dispose()
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """An object store in memory."""
+    return MemoryStore()
+
+
+@pytest.fixture
+def context(settings: Settings, store: MemoryStore) -> Iterator[Context]:
+    """What a light worker's task works with: a database with one project, and `store`."""
+    engine = make_engine(settings.database_url)
+    sessions = session_factory(engine)
+    with sessions.begin() as session:
+        create_project(session, "tests")
+    yield Context(settings, sessions, store, Registry([], source=settings.models_file))
+    engine.dispose()

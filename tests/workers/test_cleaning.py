@@ -1,38 +1,19 @@
 """What nobody needs any more is let go of: expired files and old messages."""
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import select
 
 from core.clock import now
-from core.db import make_engine, session_factory
-from core.keys import create_project
 from core.models import File, Outbox, Project
 from core.queue import KEPT_S
-from core.registry import Registry
 from core.settings import Settings
 from tests.fakes.memory_store import MemoryStore
 from workers.app import make_app
 from workers.cleaning import clean_once
 from workers.context import Context
 from workers.tasks import CLEAN
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def context(settings: Settings, store: MemoryStore) -> Iterator[Context]:
-    engine = make_engine(settings.database_url)
-    sessions = session_factory(engine)
-    with sessions.begin() as session:
-        create_project(session, "tests")
-    yield Context(settings, sessions, store, Registry([], source=settings.models_file))
-    engine.dispose()
 
 
 def file(context: Context, name: str, *, expires_at: int | None) -> File:

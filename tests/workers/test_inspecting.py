@@ -9,7 +9,6 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from core import file_reports
 from core.clock import now
-from core.db import make_engine, session_factory
 from core.inspection import apart
 from core.inspection.settle import OVERDUE_S
 from core.keys import create_project
@@ -23,21 +22,6 @@ from workers.context import Context
 from workers.inspecting import GIVE_UP_S, RETRY_S, inspect_overdue
 
 ROWS = b'{"messages": [{"role": "user", "content": "1+1?"}]}\n'
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def context(settings: Settings, store: MemoryStore) -> Iterator[Context]:
-    engine = make_engine(settings.database_url)
-    sessions = session_factory(engine)
-    with sessions.begin() as session:
-        create_project(session, "tests")
-    yield Context(settings, sessions, store, Registry([], source=settings.models_file))
-    engine.dispose()
 
 
 def upload(context: Context, name: str, content: bytes, *, due_s: int = 0, age_s: int = 0) -> None:

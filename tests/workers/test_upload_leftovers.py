@@ -1,37 +1,17 @@
 """What uploads leave behind goes: parts that nobody needs, and unfinished objects."""
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import select
 
 from core.clock import now
-from core.db import make_engine, session_factory
-from core.keys import create_project
 from core.models import Project, Upload, UploadPart
-from core.registry import Registry
-from core.settings import Settings
 from tests.fakes.memory_store import MemoryStore
 from workers import upload_leftovers
 from workers.cleaning import clean_once
 from workers.context import Context
 from workers.upload_leftovers import GRACE_S
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def context(settings: Settings, store: MemoryStore) -> Iterator[Context]:
-    engine = make_engine(settings.database_url)
-    sessions = session_factory(engine)
-    with sessions.begin() as session:
-        create_project(session, "tests")
-    yield Context(settings, sessions, store, Registry([], source=settings.models_file))
-    engine.dispose()
 
 
 def upload(context: Context, name: str, status: str = "pending", *, ended_s: int = 0) -> None:
