@@ -19,12 +19,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trainer.errors import Diverged
 from trainer.logprob import chunked_logprob
 from trainer.packing import Group, PackedBatch, pack
+from trainer.spec import AdapterSpec
 
 #: Gradient norm above which gradients are scaled down.
 MAX_GRAD_NORM = 1.0
-
-#: Projections that carry an adapter, as in the QLoRA recipe (all linear layers, not the head).
-LORA_TARGETS = "all-linear"
 
 
 def training_device() -> torch.device:
@@ -63,13 +61,14 @@ class Policy:
         name: str,
         init: Path | None,
         dtype: torch.dtype,
-        lora_rank: int,
+        adapter: AdapterSpec,
         seed: int,
     ) -> "Policy":
         """Load a base model, and what an earlier job made of it.
 
         Args:
             path: the base model.
+            adapter: what is trained of it.
             name: what an exported adapter calls it; a path would mean nothing elsewhere.
             init: a model that an earlier job exported: an adapter goes on as this job's adapter
                 (or is folded in when all weights are trained), full weights replace the base's.
@@ -85,19 +84,19 @@ class Policy:
         model.eval()  # no dropout: log-probabilities must be those of the sampler
         if is_adapter:
             model = PeftModel.from_pretrained(
-                model, init, is_trainable=lora_rank > 0, autocast_adapter_dtype=False
+                model, init, is_trainable=adapter.rank > 0, autocast_adapter_dtype=False
             )
-            model = model if lora_rank > 0 else model.merge_and_unload().requires_grad_(True)
-        elif lora_rank > 0:
+            model = model if adapter.rank > 0 else model.merge_and_unload().requires_grad_(True)
+        elif adapter.rank > 0:
             config = LoraConfig(
-                r=lora_rank,
-                lora_alpha=2 * lora_rank,
+                r=adapter.rank,
+                lora_alpha=adapter.alpha,
                 lora_dropout=0.0,
-                target_modules=LORA_TARGETS,
+                target_modules=adapter.targets,
                 task_type="CAUSAL_LM",
             )
             model = get_peft_model(model, config, autocast_adapter_dtype=False)
-        return cls(model, AutoTokenizer.from_pretrained(path), lora_rank=lora_rank)
+        return cls(model, AutoTokenizer.from_pretrained(path), lora_rank=adapter.rank)
 
     @property
     def kind(self) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 from trainer import rollout_file
 from trainer.channel import Channel
 from trainer.checkpoint import Progress, has_state
-from trainer.grpo import Step
 from trainer.metrics import step_metrics
-from trainer.probe import Probe
+from trainer.reinforcement.probe import Probe
+from trainer.reinforcement.step import Step
 from trainer.sampling import Rollout
 from trainer.spec import TrainSpec
 
@@ -47,9 +47,9 @@ class Reports:
         self._rollouts(step, "train", result.rollouts, result.advantages)
         if valid:
             self._rollouts(step, "valid", valid, None)
-        total = self._spec.hyperparameters.max_steps
+        total = self._spec.reinforcement.hyperparameters.max_steps
         data = step_metrics(
-            self._spec.grader,
+            self._spec.reinforcement.grader,
             result.rollouts,
             valid,
             step=step,
@@ -67,7 +67,7 @@ class Reports:
         self._channel.report(
             "probe",
             level="error" if found.refused else level,
-            message=found.message(self._spec.hyperparameters.max_completion_tokens),
+            message=found.message(self._spec.reinforcement.hyperparameters.max_completion_tokens),
             data={"groups": found.spread.wire(), "completions": found.spread.completions},
         )
 
@@ -140,7 +140,7 @@ class Reports:
     ) -> None:
         suffix = "" if split == "train" else f".{split}"
         path = self.out / "rollouts" / f"{step}{suffix}.jsonl.zst"
-        group_size = self._spec.hyperparameters.group_size if split == "train" else 1
+        group_size = self._spec.reinforcement.hyperparameters.group_size if split == "train" else 1
         count = rollout_file.write(path, rollouts, advantages, group_size=group_size)
         self._channel.report(
             "rollouts", step=step, split=split, path=self._relative(path), count=count

@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from tests.fakes.tiny_model import make_tiny_model
+from tests.trainer.adapters import adapter
+from tests.trainer.hyperparameters import HYPERPARAMETERS, LIMITS
 from trainer.policy import Policy
 
 #: Full marks for a completion that holds an "a", a third for one that holds a "b".
@@ -44,13 +46,17 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def tiny_policy(tiny_model: Path) -> Policy:
     """The tiny model with all weights trained, in float32."""
-    return Policy.load(tiny_model, name="tiny", init=None, dtype=torch.float32, lora_rank=0, seed=0)
+    return Policy.load(
+        tiny_model, name="tiny", init=None, dtype=torch.float32, adapter=adapter(0), seed=0
+    )
 
 
 @pytest.fixture
 def tiny_lora_policy(tiny_model: Path) -> Policy:
     """The tiny model with a rank-4 adapter, in float32."""
-    return Policy.load(tiny_model, name="tiny", init=None, dtype=torch.float32, lora_rank=4, seed=0)
+    return Policy.load(
+        tiny_model, name="tiny", init=None, dtype=torch.float32, adapter=adapter(4), seed=0
+    )
 
 
 @pytest.fixture
@@ -78,48 +84,44 @@ def make_job(tmp_path: Path, tiny_model: Path) -> Callable[..., Path]:
 
 
 def _spec(model: Path, changes: dict[str, Any]) -> dict[str, Any]:
-    hyperparameters = {
-        "algorithm": "grpo",
-        "batch_size": 4,
-        "group_size": 4,
-        "max_steps": 4,
-        "learning_rate": 1e-3,
-        "temperature": 1.0,
-        "max_completion_tokens": 12,
-        "kl_coefficient": 0.0,
-        "lora_rank": 0,
-        "eval_interval": 2,
-        "eval_samples": 2,
-        **changes.pop("hyperparameters", {}),
-    }
-    return {
+    """A job's spec; a change replaces a field of the spec or of its method, or updates a block."""
+    spec: dict[str, Any] = {
         "job_id": "ftjob-test",
         "seed": 7,
         "model": {"id": "tiny", "path": str(model), "context_tokens": 512},
         "init": None,
+        "adapter": {"rank": 0, "alpha": 8, "targets": "all-linear", "quantization": "none"},
         "data": {
             "train": "data/train.jsonl",
             "validation": "data/validation.jsonl",
             "warm_start": "data/warm_start.jsonl",
         },
-        "grader": GRADER,
-        "dry_run": None,
-        "spread_check": "warn",
-        "warm_start": {
-            "epochs": 5,
-            "learning_rate": 1e-2,
-            "batch_size": 4,
-            "reference_field": None,
+        "method": {
+            "type": "reinforcement",
+            "grader": GRADER,
+            "monitor_grader": None,
+            "dry_run": None,
+            "spread_check": "warn",
+            "warm_start": {
+                "epochs": 5,
+                "learning_rate": 1e-2,
+                "batch_size": 4,
+                "reference_field": None,
+            },
+            "hyperparameters": {**HYPERPARAMETERS, **changes.pop("hyperparameters", {})},
+            "failure_share_limit": 0.2,
         },
-        "hyperparameters": hyperparameters,
+        "limits": {**LIMITS, **changes.pop("limits", {})},
         "checkpoint_interval": 2,
-        "failure_share_limit": 0.2,
         "engine": "transformers",
         "dtype": "float32",
         "threads": 1,
         "sampler_memory_share": 0.4,
-        **changes,
     }
+    spec["adapter"].update(changes.pop("adapter", {}))
+    for name, value in changes.items():
+        (spec if name in spec else spec["method"])[name] = value
+    return spec
 
 
 def _write_jsonl(path: Path, rows: list[dict[str, Any]]) -> None:

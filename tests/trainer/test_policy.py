@@ -6,6 +6,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from tests.trainer.adapters import adapter
 from trainer import checkpoint
 from trainer.checkpoint import Progress
 from trainer.errors import Diverged
@@ -39,7 +40,7 @@ def test_learning_raises_the_likelihood(policy: str, request: pytest.FixtureRequ
 
 def test_small_updates_survive_in_bfloat16(tiny_model: Path) -> None:
     policy = Policy.load(
-        tiny_model, name="tiny", init=None, dtype=torch.bfloat16, lora_rank=0, seed=0
+        tiny_model, name="tiny", init=None, dtype=torch.bfloat16, adapter=adapter(0), seed=0
     )
     name, master = next(iter(policy.masters.items()))
     start = master.clone()
@@ -92,7 +93,12 @@ def test_a_resumed_policy_is_bit_for_bit_the_same(
 ) -> None:
     def fresh() -> Policy:
         return Policy.load(
-            tiny_model, name="tiny", init=None, dtype=torch.bfloat16, lora_rank=lora_rank, seed=0
+            tiny_model,
+            name="tiny",
+            init=None,
+            dtype=torch.bfloat16,
+            adapter=adapter(lora_rank),
+            seed=0,
         )
 
     straight = fresh()
@@ -115,7 +121,7 @@ def test_training_can_go_on_from_an_export(
 ) -> None:
     def load(init: Path | None, rank: int) -> Policy:
         return Policy.load(
-            tiny_model, name="tiny", init=init, dtype=torch.float32, lora_rank=rank, seed=0
+            tiny_model, name="tiny", init=init, dtype=torch.float32, adapter=adapter(rank), seed=0
         )
 
     policy = load(None, lora_rank)

@@ -1,5 +1,6 @@
 """Whole jobs on the tiny model, in process and as a process."""
 
+import copy
 import json
 import os
 import signal
@@ -115,15 +116,17 @@ def test_the_warm_start_teaches_and_rl_raises_the_reward(make_job: MakeJob) -> N
     assert sum(rewards[-3:]) > sum(rewards[:3]) + 1.0
 
 
-@pytest.mark.parametrize("changes", [{}, {"lora_rank": 4}, {"kl_coefficient": 0.1}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"adapter": {"rank": 4}}, {"hyperparameters": {"kl_coefficient": 0.1}}]
+)
 def test_paused_and_resumed_is_uninterrupted(make_job: MakeJob, changes: dict[str, Any]) -> None:
-    straight = _curve(reports_of(make_job("straight", hyperparameters=dict(changes))))
-    first = make_job("first", hyperparameters=dict(changes))
+    straight = _curve(reports_of(make_job("straight", **copy.deepcopy(changes))))
+    first = make_job("first", **copy.deepcopy(changes))
     before = reports_until_paused(first, saying="after step 1")
     last = _of(before, "checkpoint")[-1]
     assert last["state"] and last["step"] == 1
 
-    second = make_job("second", hyperparameters=dict(changes))
+    second = make_job("second", **copy.deepcopy(changes))
     (first / last["path"]).rename(second / "resume")
     after = reports_of(second)
     assert _of(after, "started") == [

@@ -55,7 +55,7 @@ def estimate(
     validation_rows: int,
 ) -> dict[str, Any]:
     """The ``estimate`` of the report."""
-    hp = spec.hyperparameters
+    hp = spec.reinforcement.hyperparameters
     training = hp.max_steps * hp.batch_size * hp.group_size
     evaluations = _evaluation_completions(spec, validation_rows)
     completions = training + evaluations
@@ -89,8 +89,8 @@ def estimate(
 def _evaluation_completions(spec: TrainSpec, validation_rows: int) -> int:
     if not validation_rows:
         return 0
-    hp = spec.hyperparameters
-    whole = 2 if spec.warm_start is None else 3
+    hp = spec.reinforcement.hyperparameters
+    whole = 2 if spec.reinforcement.warm_start is None else 3
     between = (hp.max_steps - 1) // hp.eval_interval
     return whole * validation_rows + between * min(hp.eval_samples, validation_rows)
 
@@ -148,6 +148,6 @@ def _made_of(
             "So few completions were sampled that the time for the engine to warm up is in the"
             " rate; the job is likely faster."
         )
-    if spec.warm_start is not None:
+    if spec.reinforcement.warm_start is not None:
         said.append("The warm start is not in it; after it completions may be longer or shorter.")
     return said

@@ -30,20 +30,20 @@ def make_report(
     validation_rows: int,
 ) -> dict[str, Any]:
     """The report as JSON; the API's schemas say what each figure means."""
-    assert spec.dry_run is not None
+    assert spec.reinforcement.dry_run is not None
     rollouts = [rollout for group in groups for rollout in group]
-    threshold = solved_at(spec.grader)
+    threshold = solved_at(spec.reinforcement.grader)
     spread = Spread.of(groups, solved_at=threshold)
     scores = [score for r in rollouts if (score := r.score) is not None]
-    grader = parsed(spec.grader)
+    grader = parsed(spec.reinforcement.grader)
     said = [hints(grader, sample_of(r.text, r.completion), r.row.item) for r in rollouts]
-    hp = spec.hyperparameters
+    hp = spec.reinforcement.hyperparameters
     return {
         "version": 1,
         "verdict": verdict(spec, rollouts, spread),
         "rows": len(groups),
         "rows_in_file": rows_in_file,
-        "samples_per_row": spec.dry_run.samples_per_row,
+        "samples_per_row": spec.reinforcement.dry_run.samples_per_row,
         "completions": len(rollouts),
         "temperature": hp.temperature,
         "outcomes": _outcomes(rollouts),
@@ -54,13 +54,18 @@ def make_report(
         "truncation": {"count": spread.truncated, "share": spread.truncated / len(rollouts)},
         "lengths": _lengths(rollouts, hp.max_completion_tokens),
         "failures": failures(rollouts),
-        "disagreement": disagreement(spec.grader, rollouts),
-        "graders": grader_uses(spec.grader, rollouts),
+        "disagreement": disagreement(spec.reinforcement.grader, rollouts),
+        "graders": grader_uses(spec.reinforcement.grader, rollouts),
         "suspicious": suspicious(spec, rollouts, said, solved_at=threshold),
         "hints": hint_counts(rollouts, said),
         "by_row": [_row(group, threshold) for group in groups],
         "estimate": estimate(
-            spec, spec.dry_run, rollouts, spread, rates, validation_rows=validation_rows
+            spec,
+            spec.reinforcement.dry_run,
+            rollouts,
+            spread,
+            rates,
+            validation_rows=validation_rows,
         ),
     }
 

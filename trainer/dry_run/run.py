@@ -9,15 +9,15 @@ from trainer.data import batch_for_step
 from trainer.dry_run.estimate import Rates
 from trainer.dry_run.report import make_report
 from trainer.errors import Paused
-from trainer.grpo import TOKEN_BUDGET, draw_seed
 from trainer.packing import Group, micro_batches, split
+from trainer.reinforcement.step import TOKEN_BUDGET, draw_seed
 from trainer.rollout.base import Sampling
 from trainer.sampling import Rollout
 from trainer.spec import DryRunSpec
 from trainer.spread import groups_of
 
 if TYPE_CHECKING:
-    from trainer.run import Job
+    from trainer.reinforcement.run import ReinforcementJob
 
 #: Completions that are sampled at a time, at least one group; between two such parts a dry run says
 #: how far it is and hears that it must stop.
@@ -27,7 +27,7 @@ PART = 64
 class DryRun:
     """One dry run with the parts of a job; the policy is never updated."""
 
-    def __init__(self, job: "Job", plan: DryRunSpec) -> None:
+    def __init__(self, job: "ReinforcementJob", plan: DryRunSpec) -> None:
         self._job, self._plan = job, plan
 
     def execute(self) -> None:

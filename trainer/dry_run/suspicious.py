@@ -47,12 +47,16 @@ def find_reference(spec: TrainSpec, items: Sequence[dict[str, Any]]) -> Referenc
     the one with the longest text, of several parts of a field what holds them all. A grader that
     names no field, as one in python, leaves the usual names to look for.
     """
-    if spec.warm_start is not None and spec.warm_start.reference_field is not None:
+    if (
+        spec.reinforcement.warm_start is not None
+        and spec.reinforcement.warm_start.reference_field is not None
+    ):
         return Reference(
-            Path("item", (spec.warm_start.reference_field,)), "the warm start imitates"
+            Path("item", (spec.reinforcement.warm_start.reference_field,)),
+            "the warm start imitates",
         )
     by_field: dict[str | int, list[Path]] = {}
-    for path in variables(parsed(spec.grader)):
+    for path in variables(parsed(spec.reinforcement.grader)):
         if path.namespace == "item":
             by_field.setdefault(path.steps[0], []).append(path)
     if by_field:

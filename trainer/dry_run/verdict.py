@@ -24,13 +24,13 @@ _MENDING: dict[Blame, str] = {
 
 def verdict(spec: TrainSpec, rollouts: list[Rollout], spread: Spread) -> dict[str, Any]:
     """The ``verdict`` of the report: the worst finding leads."""
-    limit = spec.hyperparameters.max_completion_tokens
+    limit = spec.reinforcement.hyperparameters.max_completion_tokens
     findings = [(spread.level, spread.message)]
     advice = [] if spread.level == "good" else spread.advice(max_completion_tokens=limit)
     failed = [r.outcome for r in rollouts if isinstance(r.outcome, Failure)]
     if failed:
         share = len(failed) / len(rollouts)
-        over = share > spec.failure_share_limit
+        over = share > spec.reinforcement.failure_share_limit
         worst = _most_frequent(failed)
         findings.append(("bad" if over else "warn", _failures(worst, share, spec, over=over)))
         advice.append(_MENDING[worst.blame].format(grader=worst.grader))
@@ -41,7 +41,7 @@ def verdict(spec: TrainSpec, rollouts: list[Rollout], spread: Spread) -> dict[st
         )
         if not any("max_completion_tokens" in text for text in advice):
             advice.append("Raise max_completion_tokens, or ask for shorter answers.")
-    if spec.warm_start is not None and spread.level != "good":
+    if spec.reinforcement.warm_start is not None and spread.level != "good":
         advice.append(
             "The samples come from the model before its warm start; a job looks again after it."
         )
@@ -62,5 +62,5 @@ def _failures(worst: Failure, share: float, spec: TrainSpec, *, over: bool) -> s
     said = f"{share:.0%} of the completions could not be graded, mostly {worst.kind} in"
     said += f" {worst.grader!r}"
     if over:
-        return f"{said}; a job is paused above {spec.failure_share_limit:.0%}."
+        return f"{said}; a job is paused above {spec.reinforcement.failure_share_limit:.0%}."
     return f"{said}."

@@ -10,7 +10,16 @@ from core.fenced import FencedWriter
 from core.models import Checkpoint, File, Job
 from core.permissions import usable_by
 from graders.masking import masked
-from trainer.spec import DataSpec, Hyperparameters, ModelSpec, TrainSpec, WarmStartSpec
+from trainer.spec import (
+    AdapterSpec,
+    DataSpec,
+    Hyperparameters,
+    LimitsSpec,
+    ModelSpec,
+    ReinforcementSpec,
+    TrainSpec,
+    WarmStartSpec,
+)
 from workers.context import Context
 from workers.supervisor import names
 from workers.supervisor.dry_run import dry_run_spec
@@ -68,21 +77,20 @@ def make_spec(context: Context, job: Job) -> TrainSpec:
         seed=job.seed,
         model=ModelSpec(id=base.id, path=base.path, context_tokens=base.context_tokens),
         init="init" if job.init_from else None,
+        adapter=AdapterSpec(
+            rank=values["lora_rank"],
+            alpha=values["lora_alpha"],
+            targets=values["lora_targets"],
+            quantization=values["quantization"],
+        ),
         data=DataSpec(
             train="data/train.jsonl",
             validation="data/validation.jsonl" if job.validation_file else None,
             warm_start="data/warm_start.jsonl" if job.warm_start_file else None,
         ),
-        # The grader process has the real one; the trainer needs no secret headers.
-        grader=masked(method["grader"]),
-        dry_run=dry_run_spec(settings, job),
-        spread_check=(job.plan or {}).get("spread_check", "refuse"),
-        warm_start=_warm_start(method.get("warm_start")),
-        hyperparameters=Hyperparameters(
-            **{name: values[name] for name in Hyperparameters.model_fields}
-        ),
+        method=_reinforcement(context, job),
+        limits=_limits(method["limits"]),
         checkpoint_interval=CHECKPOINT_INTERVAL,
-        failure_share_limit=settings.failure_share_limit,
         engine=settings.trainer_engine,
         dtype=settings.trainer_dtype,
         threads=settings.trainer_threads,
@@ -97,6 +105,36 @@ def final_name(context: Context, job: Job) -> str:
         organization=context.settings.organization_id,
         suffix=job.suffix,
         job_id=job.id,
+    )
+
+
+def _reinforcement(context: Context, job: Job) -> ReinforcementSpec:
+    method = job.method["reinforcement"]
+    values = method["hyperparameters"]
+    monitor = method.get("monitor_grader")
+    return ReinforcementSpec(
+        type="reinforcement",
+        # The grader process has the real ones; the trainer needs no secret headers.
+        grader=masked(method["grader"]),
+        monitor_grader=None if monitor is None else masked(monitor),
+        dry_run=dry_run_spec(context.settings, job),
+        spread_check=(job.plan or {}).get("spread_check", "refuse"),
+        warm_start=_warm_start(method.get("warm_start")),
+        hyperparameters=Hyperparameters(
+            **{name: values[name] for name in Hyperparameters.model_fields}
+        ),
+        failure_share_limit=context.settings.failure_share_limit,
+    )
+
+
+def _limits(block: dict[str, Any]) -> LimitsSpec:
+    return LimitsSpec(
+        max_train_seconds=block.get("max_train_seconds"),
+        max_tokens=block.get("max_tokens"),
+        plateau_window=block["plateau_window"],
+        min_entropy=block.get("min_entropy", 0.0),
+        max_kl=block.get("max_kl", 0.0),
+        max_mismatch=block.get("max_mismatch", 0.2),
     )
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainer.errors import NoSpread
-from trainer.grpo import Sampled
 from trainer.limits import PROBE_GROUPS, REFUSE_SHARE
+from trainer.reinforcement.step import Sampled
 from trainer.sampling import Rollout, check_failures
 from trainer.spec import TrainSpec
 from trainer.spread import Spread, groups_of, solved_at
@@ -57,17 +57,17 @@ def probe(spec: TrainSpec, sample: Callable[[int], Sampled]) -> Probe:
     Raises:
         GraderFailures: too many completions could not be graded.
     """
-    hp = spec.hyperparameters
-    refusing = spec.spread_check == "refuse"
+    hp = spec.reinforcement.hyperparameters
+    refusing = spec.reinforcement.spread_check == "refuse"
     enough = math.floor((1 - REFUSE_SHARE) * PROBE_GROUPS) + 1
     most = min(hp.max_steps, math.ceil(PROBE_GROUPS / hp.batch_size)) if refusing else 1
     first = sample(0)
     groups: list[list[Rollout]] = []
     for step in range(most):
         rollouts = (sample(step) if step else first).rollouts
-        check_failures(rollouts, spec.failure_share_limit)
+        check_failures(rollouts, spec.reinforcement.failure_share_limit)
         groups += groups_of(rollouts, hp.group_size)
-        spread = Spread.of(groups, solved_at=solved_at(spec.grader))
+        spread = Spread.of(groups, solved_at=solved_at(spec.reinforcement.grader))
         if spread.with_spread >= enough:
             break
     hopeless = spread.level == "bad" and spread.total >= PROBE_GROUPS

@@ -8,28 +8,28 @@ import torch
 
 from graders.client import Reply
 from graders.outcome import Failure, Outcome, Score
-from trainer import grpo
+from tests.trainer.hyperparameters import HYPERPARAMETERS
 from trainer.data import PromptRow, batch_for_step
 from trainer.errors import Diverged, GraderFailures, WeightsMismatch
-from trainer.grpo import grpo_step, sample_step
 from trainer.packing import Group
 from trainer.policy import Policy
+from trainer.reinforcement import step as grpo
+from trainer.reinforcement.step import grpo_step, sample_step
 from trainer.rollout.base import Completion, Sampling
 from trainer.sampling import Collector
 from trainer.spec import Hyperparameters
 
 HP = Hyperparameters(
-    algorithm="grpo",
-    batch_size=2,
-    group_size=2,
-    max_steps=10,
-    learning_rate=1e-2,
-    temperature=1.0,
-    max_completion_tokens=4,
-    kl_coefficient=0.0,
-    lora_rank=0,
-    eval_interval=1,
-    eval_samples=0,
+    **{
+        **HYPERPARAMETERS,
+        "batch_size": 2,
+        "group_size": 2,
+        "max_steps": 10,
+        "learning_rate": 1e-2,
+        "max_completion_tokens": 4,
+        "eval_interval": 1,
+        "eval_samples": 0,
+    }
 )
 ROWS = [PromptRow(i, [10 + i, 11, 12], [], {}) for i in range(2)]
 COMPLETIONS = [[1, 2], [3], [4, 5, 6], [7]]

@@ -8,8 +8,8 @@ import pytest
 from graders.outcome import Failure
 from tests.trainer.rollouts import group
 from trainer.errors import GraderFailures
-from trainer.grpo import Sampled
-from trainer.probe import Probe, probe
+from trainer.reinforcement.probe import Probe, probe
+from trainer.reinforcement.step import Sampled
 from trainer.sampling import Rollout
 from trainer.spec import TrainSpec
 
@@ -32,7 +32,7 @@ class Steps:
     """Steps whose groups have the given scores; the last one repeats."""
 
     def __init__(self, spec: TrainSpec, *steps: Sequence[Sequence[Any]]) -> None:
-        self._batch, self._steps = spec.hyperparameters.batch_size, steps
+        self._batch, self._steps = spec.reinforcement.hyperparameters.batch_size, steps
         self.asked: list[int] = []
 
     def __call__(self, step: int) -> Sampled:

@@ -1,0 +1,70 @@
+"""What `"auto"` means for each algorithm of reinforcement: the values of its paper.
+
+`DEFAULTS` holds for all; an algorithm's own values stand above it. Sources: GRPO arXiv:2402.03300,
+Dr. GRPO 2503.20783, DAPO 2503.14476, GSPO 2507.18071, CISPO 2506.13585, SAPO 2511.20347, RLOO
+2402.14740, REINFORCE++ 2501.03262, PPO 1707.06347.
+"""
+
+from typing import Any
+
+DEFAULTS: dict[str, Any] = {
+    "clip_low": 0.2,
+    "clip_high": 0.2,
+    "dual_clip": 0.0,
+    "cispo_weight_cap": 5.0,
+    "sapo_temperature_positive": 1.0,
+    "sapo_temperature_negative": 1.05,
+    "kl_coefficient": 0.0,
+    "kl_placement": "loss",
+    "sampler_correction": "token_truncate",
+    "overlong_buffer_tokens": 0,
+    "overlong_penalty": 1.0,
+    "resample_rounds": 0,
+    "rollout_epochs": 1,
+    "minibatches": 1,
+    "max_staleness": 0,
+    "discount": 1.0,
+    "gae_lambda": 1.0,
+    "value_clip": 0.2,
+}
+
+OF_ALGORITHM: dict[str, dict[str, Any]] = {
+    "grpo": {},
+    "dr_grpo": {},
+    "dapo": {"clip_high": 0.28, "resample_rounds": 3},
+    "gspo": {"clip_low": 3e-4, "clip_high": 4e-4},
+    "cispo": {},
+    "sapo": {},
+    "rloo": {"kl_placement": "reward"},
+    "reinforce++": {"kl_placement": "reward"},
+    "ppo": {"kl_placement": "reward", "gae_lambda": 0.95},
+}
+
+#: Where each correction begins and ends: weights are cut at, or kept between, these.
+CORRECTION_BOUNDS: dict[str, tuple[float, float]] = {
+    "none": (0.0, 1.0),
+    "token_truncate": (0.0, 2.0),
+    "sequence_truncate": (0.0, 2.0),
+    "token_mask": (0.0, 2.0),
+    "sequence_mask": (0.0, 2.0),
+    "icepop": (0.5, 5.0),
+    "geometric_mask": (0.99, 1.01),
+}
+
+#: DAPO's buffer is a fifth of the longest completion.
+OVERLONG_SHARE = 5
+
+
+def fill(values: dict[str, Any]) -> None:
+    """Set what is not set yet of the algorithm's values; needs ``algorithm``, the longest
+    completion and the learning rate."""
+    own = OF_ALGORITHM[values["algorithm"]]
+    if values["algorithm"] == "dapo":
+        own = {**own, "overlong_buffer_tokens": values["max_completion_tokens"] // OVERLONG_SHARE}
+    for name, value in {**DEFAULTS, **own}.items():
+        values.setdefault(name, value)
+    values.setdefault("kl_estimator", "k1" if values["kl_placement"] == "reward" else "k3")
+    low, high = CORRECTION_BOUNDS[values["sampler_correction"]]
+    values.setdefault("correction_low", low)
+    values.setdefault("correction_high", high)
+    values.setdefault("critic_learning_rate", values["learning_rate"])

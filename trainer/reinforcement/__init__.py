@@ -1,0 +1,1 @@
+"""Reinforcement: sample, grade, compare, update."""
