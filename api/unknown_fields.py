@@ -8,24 +8,49 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from core.errors import InvalidRequest
+from core.methods import Method
 from core.nearest import nearest
 
 #: The most known names that one sentence lists.
 MAX_LISTED = 12
 
-#: Names that other tools use, where no spelling distance leads to ours.
-SYNONYMS = {
-    "test_file": "validation_file",
-    "eval_file": "validation_file",
-    "dataset": "training_file",
-    "lr": "learning_rate",
-    "epochs": "n_epochs",
-    "num_epochs": "n_epochs",
-    "num_generations": "group_size",
-    "beta": "kl_coefficient",
-    "max_tokens": "max_completion_tokens",
-    "name": "suffix",
-    "tags": "metadata",
+#: Names that other tools use, where no spelling distance leads to ours: the first one that the
+#: place knows is meant.
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "test_file": ("validation_file",),
+    "eval_file": ("validation_file",),
+    "dataset": ("training_file",),
+    "lr": ("learning_rate",),
+    "epochs": ("n_epochs",),
+    "num_epochs": ("n_epochs",),
+    "num_train_epochs": ("n_epochs",),
+    "per_device_train_batch_size": ("batch_size",),
+    "num_generations": ("group_size",),
+    "beta": ("kl_coefficient",),
+    "loss_type": ("algorithm", "loss"),
+    "num_iterations": ("rollout_epochs",),
+    "epsilon": ("clip_low",),
+    "delta": ("dual_clip",),
+    "gamma": ("discount",),
+    "lam": ("gae_lambda",),
+    "target_modules": ("lora_targets",),
+    "r": ("lora_rank",),
+    "max_tokens": ("max_completion_tokens",),
+    "name": ("suffix",),
+    "tags": ("metadata",),
+}
+
+_WHOLE = (
+    "completions are drawn from the whole distribution, whose log-probabilities training needs;"
+    " set temperature instead"
+)
+#: What is left out on purpose, and why.
+REASONS = {
+    "top_p": _WHOLE,
+    "top_k": _WHOLE,
+    "min_p": _WHOLE,
+    "epsilon_high": "other trainers mean two things by it; set clip_high, a distance above 1, or"
+    " cispo_weight_cap, the largest weight",
 }
 
 
@@ -38,6 +63,9 @@ def refuse_unknown_fields(model: type[BaseModel], body: Mapping[str, Any]) -> No
     named, listings = [], {}
     for path, siblings in unknown:
         place, _, name = path.rpartition(".")
+        if place.endswith("hyperparameters") and name in REASONS:
+            named.append(f"'{path}' ({REASONS[name]})")
+            continue
         guess = _guess(name, siblings, elsewhere)
         named.append(f"'{path}'" + (f" (did you mean '{guess}'?)" if guess else ""))
         if guess is None:
@@ -51,8 +79,8 @@ def refuse_unknown_fields(model: type[BaseModel], body: Mapping[str, Any]) -> No
 
 
 def _guess(name: str, siblings: list[str], elsewhere: dict[str, str]) -> str | None:
-    synonym = SYNONYMS.get(name)
-    return synonym if synonym in siblings else nearest(name, siblings) or elsewhere.get(name)
+    meant = (each for each in SYNONYMS.get(name, ()) if each in siblings)
+    return next(meant, None) or nearest(name, siblings) or elsewhere.get(name)
 
 
 def _listing(place: str, known: list[str]) -> str:
@@ -71,7 +99,9 @@ def _unknown(
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield the path of each unknown field with the names known in its place."""
     known = {field.alias or name: field for name, field in model.model_fields.items()}
-    for name, value in body.items():
+    # What the model leaves aside may hold anything.
+    read = model.considered(body) if issubclass(model, Method) else body
+    for name, value in read.items():
         if name not in known:
             yield prefix + name, [each for each in known if not _is_refused(known[each])]
             continue

@@ -2,7 +2,7 @@
 
     RftError
     ├── InvalidRequest          400  the caller must change the request
-    │   ├── UnsupportedMethod   400  a method this service does not train
+    │   ├── UnsupportedMethod   400  a method that has not what is asked of it
     │   └── IllegalTransition   400  the job is in the wrong state
     ├── InvalidKey              401  the API key is unknown, revoked or expired
     ├── NotFound                404  no such thing in the caller's project
@@ -75,7 +75,7 @@ class InvalidRequest(RftError, ValueError):
 
 
 class UnsupportedMethod(InvalidRequest):
-    """The method type is known to OpenAI's API but not trained here."""
+    """The method has not what is asked of it, as a grader."""
 
     code = "unsupported_method"
 

@@ -3,7 +3,7 @@
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -18,8 +18,13 @@ Name = Annotated[str, Field(pattern=r"^\S+$")]
 class BaseModel:
     """One base model: a Hugging Face folder at `path`; `created` is in unix seconds.
 
-    `tool_parser` is the name of vLLM's parser for its tool calls, where the chat template alone
-    does not tell.
+    Args:
+        chat_template: a file whose template stands in for the one in the folder.
+        dtype: the number format that it is trained in, where that of the worker does not suit it.
+        lora_targets: the linear layers that carry an adapter when a job names none.
+        nf4: whether jobs may train an adapter on it in 4 bits.
+        tool_parser: the name of vLLM's parser for its tool calls, where the chat template alone
+            does not tell.
     """
 
     # A mistyped field would otherwise be ignored.
@@ -32,6 +37,10 @@ class BaseModel:
     created: Annotated[int, Field(ge=0)]
     aliases: tuple[Name, ...] = ()
     tool_parser: str | None = None
+    chat_template: Path | None = None
+    dtype: Literal["bfloat16", "float32"] | None = None
+    lora_targets: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    nf4: bool = True
 
 
 class Registry:
@@ -57,7 +66,7 @@ class Registry:
         """
         folder = path.resolve().parent
         entries = [_entry(raw, number, path) for number, raw in enumerate(_entries(path), start=1)]
-        models = [replace(entry, path=folder / entry.path) for entry in entries]
+        models = [_beside(entry, folder) for entry in entries]
         return cls(models, source=path)
 
     def get(self, name: str) -> BaseModel | None:
@@ -67,7 +76,8 @@ class Registry:
     def require(self, name: str) -> BaseModel:
         """Return the model with this id or alias, whose folder is there.
 
-        Raises ConfigurationError when it is not listed, or its folder has no `config.json`.
+        Raises ConfigurationError when it is not listed, or its folder has no `config.json`, or its
+        chat template is missing.
         """
         model = self.get(name)
         if model is None:
@@ -79,6 +89,12 @@ class Registry:
             raise ConfigurationError(
                 f"The base model {model.id} is missing at {model.path}: no config.json is there;"
                 f" run `make setup`, or correct its path in {self._source} and restart the workers."
+            )
+        template = model.chat_template
+        if template is not None and not template.is_file():
+            raise ConfigurationError(
+                f"The chat template of base model {model.id} is missing at {template}; correct its"
+                f" path in {self._source} and restart the workers."
             )
         return model
 
@@ -110,6 +126,15 @@ def _entries(path: Path) -> list[Any]:
             f"The model list {path} may hold [[models]] entries only, {other}; correct it there."
         )
     return entries
+
+
+def _beside(entry: BaseModel, folder: Path) -> BaseModel:
+    template = entry.chat_template
+    return replace(
+        entry,
+        path=folder / entry.path,
+        chat_template=None if template is None else folder / template,
+    )
 
 
 def _entry(raw: Any, number: int, path: Path) -> BaseModel:

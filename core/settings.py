@@ -180,6 +180,9 @@ class Settings(BaseSettings):
     trainer_threads: int = Field(
         0, ge=0, description="CPU threads of one trainer process; 0 uses all cores."
     )
+    trainer_processes: int = Field(
+        1, ge=1, description="Processes that share each update of one job, on a GPU each."
+    )
     trainer_sampler_memory_share: float = Field(
         0.4,
         gt=0,

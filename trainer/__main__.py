@@ -5,12 +5,12 @@ import errno
 import sys
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError
 
 from trainer.channel import Channel
 from trainer.errors import NoDisk, OutOfMemory, TrainerError
 from trainer.run import run
+from trainer.watch.memory import is_out_of_memory
 
 
 def main() -> int:
@@ -35,10 +35,10 @@ def main() -> int:
 
 def as_end(error: Exception, job_dir: Path) -> TrainerError | None:
     """What an error of the machine means for the job; ``None`` when it is a bug."""
-    # Neither torch's CPU allocator nor safetensors has an error type of its own for this.
-    text = str(error).lower()
-    if isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in text:
+    if is_out_of_memory(error):
         return OutOfMemory("Memory is used up. Lower group_size or max_completion_tokens.")
+    # Safetensors has no error type of its own for this.
+    text = str(error).lower()
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     if full or "no space left" in text or "quota exceeded" in text:
         return NoDisk(f"No space is left on the disk of {job_dir}. Free some, then resume.")

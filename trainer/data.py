@@ -2,14 +2,16 @@
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import TemplateError
 
 from trainer.errors import InvalidData
-from trainer.policy import Policy
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -22,14 +24,6 @@ class PromptRow:
     item: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Demonstration:
-    """One row to imitate: a prompt and the target that follows it, as token ids."""
-
-    prompt_ids: list[int]
-    target_ids: list[int]
-
-
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """All rows of a JSONL file; blank lines are skipped."""
     # Bytes, because a carriage return inside a row is white space and ends no line.
@@ -39,20 +33,30 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 def prompt_ids(tokenizer: Any, messages: list[dict[str, Any]], tools: Any = None) -> list[int]:
     """Token ids of a conversation, up to the point where the model speaks."""
-    return _template_ids(tokenizer, messages, tools, add_generation_prompt=True)
+    return list(_templated(tokenizer, messages, tools, add_generation_prompt=True))
 
 
-def _template_ids(
+def template_text(
     tokenizer: Any, messages: list[dict[str, Any]], tools: Any, *, add_generation_prompt: bool
-) -> list[int]:
+) -> str:
+    """A conversation as the chat template writes it.
+
+    Raises:
+        InvalidData: the template refuses it.
+    """
+    text: str = _templated(
+        tokenizer, messages, tools, add_generation_prompt=add_generation_prompt, tokenize=False
+    )
+    return text
+
+
+def _templated(tokenizer: Any, messages: list[dict[str, Any]], tools: Any, **how: bool) -> Any:
     try:
-        return list(
-            tokenizer.apply_chat_template(
-                [_as_template_message(m) for m in messages],
-                tools=tools,
-                add_generation_prompt=add_generation_prompt,
-                return_dict=False,
-            )
+        return tokenizer.apply_chat_template(
+            [_as_template_message(m, tokenizer.chat_template) for m in messages],
+            tools=tools,
+            return_dict=False,
+            **how,
         )
     except TemplateError as error:
         roles = ", ".join(m["role"] for m in messages)
@@ -85,47 +89,7 @@ def load_prompts(path: Path, tokenizer: Any, *, room: int, context: int) -> list
     return rows
 
 
-def load_demonstrations(
-    path: Path, policy: Policy, *, reference_field: str | None, context: int
-) -> list[Demonstration]:
-    """Demonstrations from rows that end with an assistant message, or from a field of the rows.
-
-    Raises:
-        InvalidData: a target has no text, or a row is longer than the context.
-    """
-    tokenizer = policy.tokenizer
-    demonstrations = []
-    for index, row in enumerate(read_rows(path)):
-        where = f"Row {index + 1} of {path.name}"
-        if reference_field is None:
-            messages, target = row["messages"][:-1], _text(row["messages"][-1].get("content"))
-        else:
-            messages, target = row["messages"], row.get(reference_field)
-        if target is None or target == "":
-            raise InvalidData(f"{where} has no text to imitate. Give it one or remove the row.")
-        text = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
-        prompt = prompt_ids(tokenizer, messages, row.get("tools"))
-        # Tokenised apart from the prompt, as the sampler will write it: after the prompt's last id.
-        target_ids = tokenizer.encode(text, add_special_tokens=False)
-        target_ids.append(_turn_end(policy, messages, text))
-        if len(prompt) + len(target_ids) > context:
-            raise InvalidData(
-                f"{where} has {len(prompt) + len(target_ids)} tokens, more than the model's "
-                f"context of {context}. Shorten the row."
-            )
-        demonstrations.append(Demonstration(prompt, target_ids))
-    return demonstrations
-
-
-def _turn_end(policy: Policy, messages: list[dict[str, Any]], text: str) -> int:
-    """The id with which the chat template ends a turn; a model may have several that end one."""
-    spoken = [*messages, {"role": "assistant", "content": text}]
-    ids = _template_ids(policy.tokenizer, spoken, None, add_generation_prompt=False)
-    ends = (token for token in reversed(ids) if token in policy.end_ids)
-    return next(ends, policy.tokenizer.eos_token_id)
-
-
-def batch_for_step(rows: list[PromptRow], step: int, batch_size: int, seed: int) -> list[PromptRow]:
+def batch_for_step(rows: Sequence[Row], step: int, batch_size: int, seed: int) -> list[Row]:
     """The rows of one step: a fresh seeded order each epoch, no cursor to store.
 
     A row appears once an epoch; a step that crosses the end of an epoch takes from the next.
@@ -142,12 +106,25 @@ def batch_for_step(rows: list[PromptRow], step: int, batch_size: int, seed: int)
     return picked
 
 
-def _as_template_message(message: dict[str, Any]) -> dict[str, Any]:
-    # Chat templates know the role by its older name.
-    role = "system" if message["role"] == "developer" else message["role"]
+def _as_template_message(message: dict[str, Any], template: Any) -> dict[str, Any]:
+    role = message["role"]
+    if role == "developer" and "developer" not in str(template):
+        role = "system"  # its older name
     # Typed clients write fields that are not given as null, which templates take for given.
     given = {key: value for key, value in message.items() if value is not None}
+    if given.get("tool_calls"):
+        given["tool_calls"] = [_as_template_call(call) for call in given["tool_calls"]]
     return {**given, "role": role, "content": _said(message)}
+
+
+def _as_template_call(call: dict[str, Any]) -> dict[str, Any]:
+    """A tool call with its arguments as an object, as the server that samples passes them on."""
+    function = call["function"]
+    try:
+        arguments = json.loads(function["arguments"] or "{}")
+    except ValueError:
+        return call  # what is no JSON is shown as it is
+    return {**call, "function": {**function, "arguments": arguments}}
 
 
 def _said(message: dict[str, Any]) -> str:
@@ -157,11 +134,18 @@ def _said(message: dict[str, Any]) -> str:
     """
     content = message.get("content")
     if isinstance(content, list):
+        for part in content:
+            if part["type"] not in ("text", "refusal"):
+                raise InvalidData(
+                    f"A message has a part of type {part['type']!r}, but the model reads text "
+                    "only. Leave out the rows with such parts."
+                )
         return "".join(part.get("text") or part.get("refusal") or "" for part in content)
     return content or message.get("refusal") or ""
 
 
-def _text(content: Any) -> str | None:
+def text_of(content: Any) -> str | None:
+    """The text of a message's content, its parts put together; ``None`` for none."""
     if not isinstance(content, list):
         return content
     return "".join(part["text"] for part in content if part["type"] == "text")

@@ -8,7 +8,11 @@
     ├── NoDisk             exit 7
     ├── InvalidData        exit 8  rows that cannot be trained on
     ├── WeightsMismatch    exit 9  the sampler does not use the trainer's weights
-    └── NoSpread           exit 10 hardly any group has a spread of scores to learn from
+    ├── NoSpread           exit 10 hardly any group has a spread of scores to learn from
+    ├── EntropyCollapse    exit 11 answers have become nearly the same every time
+    ├── KlRunaway          exit 12 the policy runs away from where it started
+    ├── UnusableModel      exit 20 the base model or the adapter cannot be trained
+    └── RankLost           exit 21 a process of the data-parallel team ended
 
 To add one: subclass, choose a free exit code and a ``reason``, draw it above.
 """
@@ -74,3 +78,27 @@ class NoSpread(TrainerError):
     """Hardly any group of completions has a spread of scores: training would learn nothing."""
 
     reason, exit_code = "no_spread", 10
+
+
+class EntropyCollapse(TrainerError):
+    """The policy's entropy stayed under the job's limit."""
+
+    reason, exit_code = "entropy_collapse", 11
+
+
+class KlRunaway(TrainerError):
+    """The policy's distance to the starting model stayed above the job's limit."""
+
+    reason, exit_code = "kl_runaway", 12
+
+
+class UnusableModel(TrainerError):
+    """The base model, its tokenizer or the adapter asked for cannot be trained here."""
+
+    reason, exit_code = "unusable_model", 20
+
+
+class RankLost(TrainerError):
+    """A process that shares the work of the updates ended, or does not answer."""
+
+    reason, exit_code = "rank_lost", 21

@@ -1,6 +1,7 @@
 """One reinforcement step as the metrics that OpenAI's events carry, and ours beside them."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,10 @@ from trainer.evaluation import is_solved, mean_score
 from trainer.grader_health import grader_health, grader_parts
 from trainer.grader_usage import grader_timing, usage_metrics
 from trainer.sampling import Rollout
+from trainer.spread import groups_of
+from trainer.watch.memory import memory_used
+from trainer.watch.signs.lengths import correlation, within_groups
+from trainer.watch.signs.view import scored_groups
 
 #: Failure flags that OpenAI's payload counts for every grader; all others count as other_error.
 COUNTED_KINDS = ("sample_parse_error", "invalid_variable_error")
@@ -27,6 +32,7 @@ def step_metrics(
     step: int,
     total_steps: int,
     update: dict[str, Any],
+    group_size: int,
 ) -> dict[str, Any]:
     """The ``data`` of a step's metrics event.
 
@@ -35,6 +41,7 @@ def step_metrics(
         valid: the validation rollouts of this step; ``None`` when none were made.
         step: counts from 1.
         update: what the update measured (loss, mismatch, timing, …).
+        group_size: completions of one prompt in a row.
     """
     valid_reward = mean_score(valid) if valid else None
     parts = grader_parts(grader)
@@ -59,7 +66,12 @@ def step_metrics(
         },
         "errors": {"graders": [_part_errors(name, kind, train, valid) for name, kind in parts]},
         **usage_metrics(grader, train, valid),
+        "train_reward_std": float(np.std(rewards)) if rewards else None,
         "train_reward_quantiles": _quantiles(rewards),
+        "completion_tokens_quantiles": _quantiles([len(r.completion.token_ids) for r in train]),
+        "length_reward_correlation": correlation(
+            within_groups(scored_groups(groups_of(train, group_size)))
+        ),
         "train_solved_share": sum(map(is_solved, train)) / len(train),
         "valid_solved_share": sum(map(is_solved, valid)) / len(valid) if valid else None,
         "truncated_share": sum(r.completion.truncated for r in train) / len(train),
@@ -68,6 +80,8 @@ def step_metrics(
         "grader_latency_mean_s": sum(r.latency_s for r in train) / len(train),
         "graders": grader_health(grader, train),
         **{name: value for name, value in update.items() if name != "timing"},
+        "throughput": _throughput(train, update),
+        "memory": memory_used(),
         "timing": {
             "step": {"eval": 0.0, **update.get("timing", {}).get("step", {})},
             "graders": grader_timing(grader, train, valid),
@@ -136,8 +150,21 @@ def _mean_tokens(rollouts: list[Rollout]) -> float:
     return sum(len(r.completion.token_ids) for r in rollouts) / len(rollouts)
 
 
-def _quantiles(values: list[float]) -> dict[str, float]:
+def _quantiles(values: Sequence[float]) -> dict[str, float]:
     if not values:
         return {}
-    points = np.percentile(values, [10, 50, 90])
-    return dict(zip(("p10", "p50", "p90"), map(float, points), strict=True))
+    points = np.percentile(values, [0, 10, 50, 90, 100])
+    return dict(zip(("min", "p10", "p50", "p90", "max"), map(float, points), strict=True))
+
+
+def _throughput(train: list[Rollout], update: dict[str, Any]) -> dict[str, float | None]:
+    """Tokens per second of each phase; null for one that took no time or had no tokens."""
+    seconds = update.get("timing", {}).get("step", {})
+    tokens = {
+        "sampling": sum(len(r.completion.token_ids) for r in train),
+        "training": update.get("trained_tokens", 0),
+    }
+    return {
+        f"{phase}_tokens_per_s": count / seconds[phase] if count and seconds.get(phase) else None
+        for phase, count in tokens.items()
+    }

@@ -1,14 +1,20 @@
-"""Rows for the forward pass: a prompt once, then every completion of its group.
+"""Rows for the forward pass: a prompt once, then every completion of its group, then the next group.
 
 Computing the common prompt of a group once is exact: a completion's tokens see the prompt and
-their own predecessors through the mask, and their positions go on from the prompt's end, so each
-token's inputs are what they would be in a row of its own.
+their own predecessors (:mod:`trainer.attention`), and their positions go on from the prompt's end,
+so each token's inputs are what they would be in a row of its own. Nothing is padded.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from trainer.attention import Layout
+
+#: Tokens of a micro-batch. Activations take about a megabyte per token of a 135M model.
+TOKEN_BUDGET = 2048
 
 
 @dataclass(frozen=True)
@@ -25,60 +31,51 @@ class Group:
 
 
 @dataclass(frozen=True)
-class PackedBatch:
-    """Several groups as one padded batch of ``B`` rows of ``S`` tokens.
+class PackedRow:
+    """Several groups as one row of ``S`` tokens.
 
-    ``N`` counts completion tokens, in the order group, completion, token.
-    ``source_N`` indexes the flattened ``B·S`` hidden states that predict ``targets_N``.
+    ``N`` counts completion tokens, in the order group, completion, token. ``source_N`` indexes the
+    hidden states that predict ``targets_N``.
     """
 
-    input_ids_BS: Tensor
-    position_ids_BS: Tensor
-    mask_B1SS: Tensor
+    input_ids_S: Tensor
+    position_ids_S: Tensor
     source_N: Tensor
     targets_N: Tensor
-
-    def to(self, device: torch.device) -> "PackedBatch":
-        """The same batch on a device."""
-        return PackedBatch(*(t.to(device) for t in vars(self).values()))
+    layout: Layout
 
 
-def pack(groups: list[Group]) -> PackedBatch:
-    """Lay out groups, one a row, padded to the longest."""
-    width = max(group.tokens for group in groups)
-    input_ids = torch.zeros(len(groups), width, dtype=torch.long)
-    positions = torch.zeros(len(groups), width, dtype=torch.long)
-    # A padded position sees itself only: a row of the mask without any entry would give NaN.
-    mask = torch.eye(width, dtype=torch.bool).repeat(len(groups), 1, 1)
+def pack(groups: list[Group], device: torch.device | None = None) -> PackedRow:
+    """Lay out groups one after the other."""
+    input_ids: list[int] = []
+    positions: list[int] = []
     sources: list[int] = []
     targets: list[int] = []
-    for row, group in enumerate(groups):
+    for group in groups:
         p = len(group.prompt)
-        input_ids[row, :p] = torch.tensor(group.prompt)
-        positions[row, :p] = torch.arange(p)
-        mask[row, :p, :p] = _causal(p)
-        start = p
+        last = len(input_ids) + p - 1
+        input_ids += group.prompt
+        positions += range(p)
         for completion in group.completions:
-            end = start + len(completion)
-            input_ids[row, start:end] = torch.tensor(completion)
-            positions[row, start:end] = torch.arange(p, p + len(completion))
-            mask[row, start:end, :p] = True
-            mask[row, start:end, start:end] = _causal(len(completion))
-            base = row * width
             # The prompt's last token predicts the first one of every completion.
-            sources += [base + p - 1, *range(base + start, base + end - 1)]
+            start = len(input_ids)
+            sources += [last, *range(start, start + len(completion) - 1)]
             targets += completion
-            start = end
-    return PackedBatch(
-        input_ids, positions, mask[:, None], torch.tensor(sources), torch.tensor(targets)
+            input_ids += completion
+            positions += range(p, p + len(completion))
+    layout = Layout.of(
+        [len(group.prompt) for group in groups],
+        [list(map(len, group.completions)) for group in groups],
+        device or torch.device("cpu"),
     )
+    tensors = (torch.tensor(x, device=device) for x in (input_ids, positions, sources, targets))
+    return PackedRow(*tensors, layout)
 
 
 def split(group: Group, token_budget: int) -> list[Group]:
     """Spread a group over rows within a budget, the prompt again in each.
 
-    A row's attention mask grows with the square of its length. A completion that is alone too long
-    for the budget has a row of its own.
+    A completion that is alone too long for the budget has a row of its own.
     """
     rows: list[Group] = []
     for completion in group.completions:
@@ -90,22 +87,31 @@ def split(group: Group, token_budget: int) -> list[Group]:
 
 
 def micro_batches(groups: list[Group], token_budget: int) -> list[list[int]]:
-    """Split groups into batches of similar length whose padded size stays within a budget.
+    """Share groups among micro-batches of about equal size within a budget.
+
+    Every micro-batch costs a pass over all gradients, so there are as few as the budget allows; and
+    equal ones need the least memory.
 
     Returns:
         Lists of indices into ``groups``; a group larger than the budget stands alone.
     """
     order = sorted(range(len(groups)), key=lambda i: (-groups[i].tokens, i))
-    batches: list[list[int]] = []
+    alone = [[index] for index in order if groups[index].tokens > token_budget]
+    order = order[len(alone) :]
+    count = math.ceil(sum(groups[index].tokens for index in order) / token_budget)
+    while True:
+        batches = _shares(order, groups, count)
+        if all(sum(groups[i].tokens for i in batch) <= token_budget for batch in batches):
+            return [*alone, *batches]
+        count += 1
+
+
+def _shares(order: list[int], groups: list[Group], count: int) -> list[list[int]]:
+    """Give each group, the longest first, to the share that has least."""
+    shares: list[list[int]] = [[] for _ in range(count)]
+    sizes = [0] * count
     for index in order:
-        if batches:
-            width = groups[batches[-1][0]].tokens
-            if width * (len(batches[-1]) + 1) <= token_budget:
-                batches[-1].append(index)
-                continue
-        batches.append([index])
-    return batches
-
-
-def _causal(n: int) -> Tensor:
-    return torch.ones(n, n, dtype=torch.bool).tril()
+        least = sizes.index(min(sizes))
+        shares[least].append(index)
+        sizes[least] += groups[index].tokens
+    return [sorted(share) for share in shares]

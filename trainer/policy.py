@@ -11,25 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model
+from peft import PeftModel
 from peft.tuners.lora import LoraLayer
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from trainer import attention
 from trainer.errors import Diverged
+from trainer.loading import BaseSpec, load_model
 from trainer.logprob import chunked_logprob
-from trainer.packing import Group, PackedBatch, pack
+from trainer.packing import Group, PackedRow, pack
+from trainer.quantization import plain
 from trainer.spec import AdapterSpec
 
 #: Gradient norm above which gradients are scaled down.
 MAX_GRAD_NORM = 1.0
-
-
-def training_device() -> torch.device:
-    """Where the policy lives: this process's GPU, or the CPU of a machine without one."""
-    if torch.cuda.is_available():
-        return torch.device("cuda", torch.cuda.current_device())
-    return torch.device("cpu")
 
 
 class Policy:
@@ -42,6 +37,7 @@ class Policy:
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, lora_rank: int) -> None:
+        model.set_attn_implementation(attention.register())
         self.model = model
         self.tokenizer = tokenizer
         self.lora_rank = lora_rank
@@ -63,40 +59,17 @@ class Policy:
         dtype: torch.dtype,
         adapter: AdapterSpec,
         seed: int,
+        chat_template: Path | None = None,
     ) -> "Policy":
-        """Load a base model, and what an earlier job made of it.
+        """Load a base model, and what an earlier job made of it: see :func:`load_model`.
 
         Args:
-            path: the base model.
-            adapter: what is trained of it.
-            name: what an exported adapter calls it; a path would mean nothing elsewhere.
-            init: a model that an earlier job exported: an adapter goes on as this job's adapter
-                (or is folded in when all weights are trained), full weights replace the base's.
-            seed: of a new adapter's first values.
+            path: the base model, and ``name`` what an exported adapter calls it.
+            chat_template: a file whose template stands in for the tokenizer's own.
         """
-        torch.manual_seed(seed)
-        is_adapter = init is not None and (init / "adapter_config.json").exists()
-        source = path if init is None or is_adapter else init
-        model = AutoModelForCausalLM.from_pretrained(
-            source, dtype=dtype, attn_implementation="sdpa", device_map={"": training_device()}
-        )
-        model.name_or_path = name
-        model.eval()  # no dropout: log-probabilities must be those of the sampler
-        if is_adapter:
-            model = PeftModel.from_pretrained(
-                model, init, is_trainable=adapter.rank > 0, autocast_adapter_dtype=False
-            )
-            model = model if adapter.rank > 0 else model.merge_and_unload().requires_grad_(True)
-        elif adapter.rank > 0:
-            config = LoraConfig(
-                r=adapter.rank,
-                lora_alpha=adapter.alpha,
-                lora_dropout=0.0,
-                target_modules=adapter.targets,
-                task_type="CAUSAL_LM",
-            )
-            model = get_peft_model(model, config, autocast_adapter_dtype=False)
-        return cls(model, AutoTokenizer.from_pretrained(path), lora_rank=adapter.rank)
+        base = BaseSpec(id=name, path=path, chat_template=chat_template)
+        model, tokenizer = load_model(base, init=init, dtype=dtype, adapter=adapter, seed=seed)
+        return cls(model, tokenizer, lora_rank=adapter.rank)
 
     @property
     def kind(self) -> str:
@@ -118,10 +91,15 @@ class Policy:
         Returns:
             ``logp [N]`` and ``entropy [N]``, in the order group, completion, token.
         """
-        batch = pack(groups).to(self.device)
-        hidden = self._hidden(batch).flatten(0, 1)[batch.source_N]
+        row = pack(groups, self.device)
+        hidden_NH = self._hidden(row)[row.source_N]
         weight = self.model.get_output_embeddings().weight
-        return chunked_logprob(hidden, weight, batch.targets_N, temperature)
+        return chunked_logprob(hidden_NH, weight, row.targets_N, temperature)
+
+    def hidden(self, groups: list[Group]) -> Tensor:
+        """The last hidden states ``[N, H]`` that predict the tokens of :meth:`logprobs`."""
+        row = pack(groups, self.device)
+        return self._hidden(row)[row.source_N]
 
     def start_optimizer(self) -> None:
         """Begin with fresh optimiser state; the learning rate is given at each update."""
@@ -188,9 +166,10 @@ class Policy:
             owner = name.removesuffix(".base_layer.weight")
             if owner in adapted:
                 delta = adapted[owner].get_delta_weight("default")
-                yield f"{owner}.weight", (parameter.float() + delta.float()).to(parameter.dtype)
+                weight = plain(parameter)
+                yield f"{owner}.weight", (weight.float() + delta.float()).to(weight.dtype)
             elif ".lora_" not in name:
-                yield name.replace(".base_layer.", "."), parameter
+                yield name.replace(".base_layer.", "."), plain(parameter)
 
     def save_model(self, directory: Path) -> None:
         """Write adapter or weights as safetensors, with tokenizer and chat template."""
@@ -207,16 +186,17 @@ class Policy:
             return copy.deepcopy(self.model).merge_and_unload()
         return self.model
 
-    def _hidden(self, batch: PackedBatch) -> Tensor:
+    def _hidden(self, row: PackedRow) -> Tensor:
         base = self.model.get_base_model() if isinstance(self.model, PeftModel) else self.model
         output = base.get_decoder()(
-            input_ids=batch.input_ids_BS,
-            attention_mask=batch.mask_B1SS,
-            position_ids=batch.position_ids_BS,
+            input_ids=row.input_ids_S[None],
+            position_ids=row.position_ids_S[None],
+            attention_mask=attention.packed_mask(self.device),
             use_cache=False,
+            layout=row.layout,
         )
-        hidden: Tensor = output.last_hidden_state
-        return hidden
+        hidden_SH: Tensor = output.last_hidden_state[0]
+        return hidden_SH
 
     def _move_grad(self, name: str) -> Any:
         master = self.masters[name]

@@ -22,6 +22,7 @@ import torch
 from trainer.errors import WeightsMismatch
 from trainer.packing import Group
 from trainer.policy import Policy
+from trainer.quantization import keep_unpacked, nf4_config, to_float32
 
 #: Largest |Δ log-prob| per token between the trainer and a stock loading of the export.
 TOLERANCE = 1e-3
@@ -30,7 +31,7 @@ TOLERANCE = 1e-3
 @torch.no_grad()
 def record(policy: Policy, groups: list[Group], path: Path) -> None:
     """Write the trainer's float32 log-probabilities; the policy stays in float32 afterwards."""
-    policy.model.float()
+    to_float32(policy.model)
     logp, _ = policy.logprobs(groups, temperature=1.0)
     values = iter(logp.tolist())
     rows = [
@@ -41,11 +42,14 @@ def record(policy: Policy, groups: list[Group], path: Path) -> None:
     path.write_text(json.dumps(rows), encoding="utf-8")
 
 
-def prove(export: Path, base: Path, recorded: Path, dtype: str) -> dict[str, Any]:
+def prove(
+    export: Path, base: Path, recorded: Path, dtype: str, *, quantization: str
+) -> dict[str, Any]:
     """Run the comparison in a fresh process.
 
     Args:
         dtype: the type that the policy computed in; an adapter belongs to a base of that type.
+        quantization: how the base lay below the adapter while it was trained.
 
     Returns:
         What ``compare`` measured, with the limit and whether the export differs from the base.
@@ -54,7 +58,8 @@ def prove(export: Path, base: Path, recorded: Path, dtype: str) -> dict[str, Any
         WeightsMismatch: the export does not give the trainer's log-probabilities, or gives the
             base model's though the trainer's are others.
     """
-    command = [sys.executable, "-m", "trainer.proof", str(export), str(base), str(recorded), dtype]
+    paths = [str(path) for path in (export, base, recorded)]
+    command = [sys.executable, "-m", "trainer.proof", *paths, dtype, quantization]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise WeightsMismatch(
@@ -88,27 +93,28 @@ def plain_logprobs(model: Any, rows: list[dict[str, Any]]) -> torch.Tensor:
     return torch.cat(parts).cpu()
 
 
-def load_stock(export: Path, base: Path, dtype: torch.dtype) -> Any:
+def load_stock(export: Path, base: Path, dtype: torch.dtype, quantization: str) -> Any:
     """Load an exported directory as any user of transformers and peft would, in float32."""
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
     if (export / "adapter_config.json").exists():
-        model = AutoModelForCausalLM.from_pretrained(base, dtype=dtype)
-        return PeftModel.from_pretrained(model, export).float().eval()
+        model = PeftModel.from_pretrained(_base(base, dtype, quantization), export).eval()
+        to_float32(model)
+        return model
     return AutoModelForCausalLM.from_pretrained(export, dtype=torch.float32).eval()
 
 
-def compare(export: Path, base: Path, recorded: Path, dtype: torch.dtype) -> dict[str, Any]:
+def compare(
+    export: Path, base: Path, recorded: Path, dtype: torch.dtype, quantization: str
+) -> dict[str, Any]:
     """Differences per token, in nats: export to trainer, and export to base."""
-    from transformers import AutoModelForCausalLM
-
     rows = json.loads(recorded.read_text())
     trainer = torch.tensor([value for row in rows for value in row["logprobs"]])
-    exported = plain_logprobs(load_stock(export, base, dtype), rows)
-    original = plain_logprobs(
-        AutoModelForCausalLM.from_pretrained(base, dtype=dtype).float().eval(), rows
-    )
+    exported = plain_logprobs(load_stock(export, base, dtype, quantization), rows)
+    model = _base(base, dtype, quantization)
+    to_float32(model)
+    original = plain_logprobs(model, rows)
     return {
         "engine": _engine(export),
         "proved_at": int(time.time()),
@@ -119,7 +125,32 @@ def compare(export: Path, base: Path, recorded: Path, dtype: torch.dtype) -> dic
         "max_difference_to_base": (exported - original).abs().max().item(),
         "mean_difference_to_base": (exported - original).abs().mean().item(),
         "trainer_difference_to_base": (trainer - original).abs().max().item(),
+        **_on_exact_base(export, base, dtype, quantization, rows, trainer),
     }
+
+
+def _base(path: Path, dtype: torch.dtype, quantization: str) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    config = None if quantization == "none" else nf4_config(dtype)
+    model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, quantization_config=config)
+    keep_unpacked(model)
+    return model.eval()
+
+
+def _on_exact_base(
+    export: Path,
+    base: Path,
+    dtype: torch.dtype,
+    quantization: str,
+    rows: list[dict[str, Any]],
+    trainer: torch.Tensor,
+) -> dict[str, float]:
+    """How far an adapter trained on a base in 4 bits is from itself on the base as it is served."""
+    if quantization == "none":
+        return {}
+    served = plain_logprobs(load_stock(export, base, dtype, "none"), rows)
+    return {"mean_difference_unquantized": (served - trainer).abs().mean().item()}
 
 
 def _engine(export: Path) -> dict[str, str | None]:
@@ -134,14 +165,16 @@ def _engine(export: Path) -> dict[str, str | None]:
 
 
 def main() -> None:
-    """``python -m trainer.proof EXPORT BASE RECORDED DTYPE`` prints the differences as JSON."""
+    """``python -m trainer.proof EXPORT BASE RECORDED DTYPE QUANTIZATION`` prints a JSON object."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     for name in ("export", "base", "recorded"):
         parser.add_argument(name, type=Path)
     parser.add_argument("dtype")
+    parser.add_argument("quantization")
     args = parser.parse_args()
     dtype = getattr(torch, args.dtype)
-    sys.stdout.write(json.dumps(compare(args.export, args.base, args.recorded, dtype)) + "\n")
+    found = compare(args.export, args.base, args.recorded, dtype, args.quantization)
+    sys.stdout.write(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":

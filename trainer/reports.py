@@ -15,6 +15,7 @@ from trainer.reinforcement.probe import Probe
 from trainer.reinforcement.step import Step
 from trainer.sampling import Rollout
 from trainer.spec import TrainSpec
+from trainer.watch.finding import Finding, Stop
 
 #: Share of cut completions from which the user is warned.
 TRUNCATION_WARNING_SHARE = 0.1
@@ -32,11 +33,11 @@ class Reports:
         self._last_sign = time.monotonic()
         self._warned: set[str] = set()
 
-    def progress(self, done: int, total: int) -> None:
-        """A sign of life during long sampling; most calls say nothing."""
+    def progress(self, done: int, total: int, *, phase: str = "sampling") -> None:
+        """A sign of life during long sampling or measuring; most calls say nothing."""
         if time.monotonic() - self._last_sign > SIGN_OF_LIFE_S:
             self._last_sign = time.monotonic()
-            self._channel.report("progress", phase="sampling", done=done, total=total)
+            self._channel.report("progress", phase=phase, done=done, total=total)
 
     def grading(self) -> None:
         """A sign of life while the grader takes its time."""
@@ -55,6 +56,7 @@ class Reports:
             step=step,
             total_steps=total,
             update=result.metrics,
+            group_size=self._spec.reinforcement.hyperparameters.group_size,
         )
         self._channel.report("metrics", phase="rl", step=step, total_steps=total, data=data)
         self._warn_of_truncation(step, data)
@@ -83,6 +85,10 @@ class Reports:
         path.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
         self._channel.report("dry_run", path=self._relative(path))
 
+    def learned(self, phase: str, step: int, total: int, data: dict[str, Any]) -> None:
+        """Report an update of a method without samples."""
+        self._channel.report("metrics", phase=phase, step=step, total_steps=total, data=data)
+
     def warm_start_step(self, step: int, total: int, data: dict[str, Any]) -> None:
         """Report an update of the supervised phase."""
         self._channel.report("metrics", phase="warm_start", step=step, total_steps=total, data=data)
@@ -107,17 +113,18 @@ class Reports:
         metrics: dict[str, Any],
         kind: str,
         *,
-        final: bool,
+        phase: str,
+        step: int,
         proof: dict[str, Any] | None = None,
     ) -> None:
-        """Report a complete checkpoint directory; ``proof`` is that of its export."""
+        """Report a complete checkpoint directory; ``proof`` is that of the final one, the export."""
         self._channel.report(
             "checkpoint",
-            phase="export" if final else "rl",
-            step=progress.step,
+            phase=phase,
+            step=step,
             path=self._relative(directory),
             kind=kind,
-            final=final,
+            final=phase == "export",
             state=has_state(directory),
             metrics=metrics,
             trained_tokens=progress.trained_tokens,
@@ -153,6 +160,7 @@ class Reports:
                 "truncation",
                 f"{data['truncated_share']:.0%} of the completions of step {step} were cut "
                 "at max_completion_tokens and teach nothing; raise it, or ask for shorter answers.",
+                {"truncated_share": data["truncated_share"]},
             )
 
     def _warn_of_abstention(self, step: int, data: dict[str, Any]) -> None:
@@ -162,16 +170,27 @@ class Reports:
                 "abstention",
                 f"No completion of step {step} got a score: the grader abstained on "
                 f"{data['abstentions']}. Such steps teach nothing.",
+                {"abstentions": data["abstentions"]},
             )
 
     def warn(self, message: str) -> None:
         """Report a sentence that the user should see."""
         self._channel.report("warning", message=message)
 
-    def _warn_once(self, about: str, message: str) -> None:
-        if about not in self._warned:
-            self._warned.add(about)
-            self.warn(message)
+    def finding(self, finding: Finding) -> None:
+        """Report a warning with its evidence."""
+        self._channel.report(
+            "warning", message=finding.message, code=finding.code, data=finding.data
+        )
+
+    def stopped(self, stop: Stop) -> None:
+        """Report that training ends early, and what was learned is the result."""
+        self._channel.report("stopped", reason=stop.reason, message=stop.message, data=stop.data)
+
+    def _warn_once(self, code: str, message: str, data: dict[str, Any]) -> None:
+        if code not in self._warned:
+            self._warned.add(code)
+            self.finding(Finding(code, message, data))
 
     def _relative(self, path: Path) -> str:
         return str(path.relative_to(self._job_dir))

@@ -16,6 +16,8 @@ class ModelSpec(_Strict):
     id: str
     path: Path
     context_tokens: int = Field(ge=8)
+    #: A file whose chat template stands in for the tokenizer's own.
+    chat_template: Path | None
 
 
 class DataSpec(_Strict):
@@ -141,6 +143,8 @@ class SupervisedSpec(_Strict):
     max_steps: int = Field(ge=1)
     learning_rate: float = Field(gt=0)
     eval_interval: int = Field(ge=1)
+    #: Validation rows of a look between the ends of epochs.
+    eval_samples: int = Field(ge=1)
 
 
 class PreferenceSpec(_Strict):
@@ -154,6 +158,7 @@ class PreferenceSpec(_Strict):
     max_steps: int = Field(ge=1)
     learning_rate: float = Field(gt=0)
     eval_interval: int = Field(ge=1)
+    eval_samples: int = Field(ge=1)
 
 
 MethodSpec = Annotated[
@@ -176,6 +181,8 @@ class TrainSpec(_Strict):
     engine: Literal["vllm", "transformers"]
     dtype: Literal["bfloat16", "float32"]
     threads: int = Field(ge=0)
+    #: Processes that share the work of each update; the first of them does all else.
+    processes: int = Field(ge=1)
     sampler_memory_share: float = Field(gt=0, lt=1)
 
     @property

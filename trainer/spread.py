@@ -1,7 +1,8 @@
 """Whether groups have a spread of scores: without one, a group teaches nothing.
 
-A group is compared as the reinforcement step compares it: completions that were cut or could not
-be graded take no part, and fewer than two that do are no comparison.
+A group is compared as the reinforcement step compares it: completions that could not be graded,
+and those that were cut where cut ones are left out, take no part, and fewer than two that do are no
+comparison. Scores are the grader's own: what shapes a reward gives every group a spread.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,14 +17,14 @@ from trainer.sampling import Rollout
 Kind = Literal["spread", "all_solved", "all_same", "too_few"]
 
 
-def comparable(rollout: Rollout) -> float | None:
+def comparable(rollout: Rollout, *, mask_truncated: bool) -> float | None:
     """The score that a group is compared by; ``None`` for a completion that takes no part.
 
-    A truncated completion was cut by us, not ended by the model: it teaches nothing. It is kept out
-    of the mean too, or the completions that did end would be measured against a text that never had
-    to.
+    A truncated completion was cut by us, not ended by the model: with ``mask_truncated`` it teaches
+    nothing. It is kept out of the mean too, or the completions that did end would be measured
+    against a text that never had to.
     """
-    return None if rollout.completion.truncated else rollout.score
+    return None if mask_truncated and rollout.completion.truncated else rollout.score
 
 
 def groups_of(rollouts: list[Rollout], size: int) -> list[list[Rollout]]:
@@ -31,9 +32,10 @@ def groups_of(rollouts: list[Rollout], size: int) -> list[list[Rollout]]:
     return [rollouts[i : i + size] for i in range(0, len(rollouts), size)]
 
 
-def kind_of(group: Sequence[Rollout], solved_at: float) -> Kind:
+def kind_of(group: Sequence[Rollout], solved_at: float, *, mask_truncated: bool) -> Kind:
     """Whether a group has spread, or why it has none."""
-    scores = [score for r in group if (score := comparable(r)) is not None]
+    found = (comparable(r, mask_truncated=mask_truncated) for r in group)
+    scores = [score for score in found if score is not None]
     if len(scores) < 2:
         return "too_few"
     if max(scores) > min(scores):
@@ -59,10 +61,12 @@ class Spread:
     failed: int
 
     @classmethod
-    def of(cls, groups: Iterable[Sequence[Rollout]], *, solved_at: float) -> "Spread":
+    def of(
+        cls, groups: Iterable[Sequence[Rollout]], *, solved_at: float, mask_truncated: bool
+    ) -> "Spread":
         """Count groups."""
         groups = list(groups)
-        kinds = [kind_of(group, solved_at) for group in groups]
+        kinds = [kind_of(group, solved_at, mask_truncated=mask_truncated) for group in groups]
         rollouts = [r for group in groups for r in group]
         return cls(
             with_spread=kinds.count("spread"),

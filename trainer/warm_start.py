@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from trainer.data import Demonstration
+from trainer.demonstrations import Demonstration
 from trainer.errors import Diverged
-from trainer.packing import Group, micro_batches
+from trainer.packing import TOKEN_BUDGET, Group, micro_batches
 from trainer.policy import Policy
 from trainer.schedule import rate_share
 from trainer.spec import WarmStartSpec
@@ -18,17 +19,23 @@ from trainer.spec import WarmStartSpec
 #: How often the validation rows are asked which weights are best.
 SELECTIONS = 5
 
-#: Padded tokens of a micro-batch.
-TOKEN_BUDGET = 4096
 
+@dataclass
+class WarmStartState:
+    """How far a warm start is, and the masters of its best weights so far.
 
-@dataclass(frozen=True)
-class WarmStartResult:
-    """What the supervised phase did."""
+    ``best_reward`` is ``None`` until a validation gave one.
+    """
 
-    trained_tokens: int
-    best_step: int
-    best_reward: float | None
+    step: int = 0
+    trained_tokens: int = 0
+    best_step: int = 0
+    best_reward: float | None = None
+    best: dict[str, Tensor] | None = None
+
+    def wire(self) -> dict[str, Any]:
+        """All but the weights, as JSON."""
+        return {name: value for name, value in vars(self).items() if name != "best"}
 
 
 def warm_start(
@@ -37,43 +44,49 @@ def warm_start(
     spec: WarmStartSpec,
     *,
     seed: int,
+    state: WarmStartState,
     validate: Callable[[], float | None],
     report: Callable[[int, int, dict[str, Any]], None],
-) -> WarmStartResult:
+    after_step: Callable[[WarmStartState], None],
+) -> None:
     """Train on demonstrations; end with the weights that had the best validation reward.
 
     Args:
+        policy: with an optimiser that was started, or read from a checkpoint.
+        state: where to begin; kept up to date.
         validate: mean validation reward of the policy as it is; ``None`` when there is none.
         report: called after every update with (step, total steps, metrics).
+        after_step: called after every update but the last, when everything about it is in
+            ``state``; what it raises ends the warm start there.
     """
-    policy.start_optimizer()
     batches = list(_batches(demonstrations, spec, seed))
     checks = {round(len(batches) * (i + 1) / SELECTIONS) for i in range(SELECTIONS)}
-    best_reward, best_step, best = -math.inf, 0, None
-    tokens = 0
-    for step, batch in enumerate(batches, start=1):
+    for step, batch in enumerate(batches[state.step :], start=state.step + 1):
         rate = spec.learning_rate * rate_share(step, len(batches))
-        loss, batch_tokens = supervised_step(policy, batch, rate)
-        tokens += batch_tokens
+        loss, tokens = supervised_step(policy, batch, rate)
         metrics: dict[str, Any] = {"train_loss": loss, "learning_rate": rate}
         if step in checks:
             reward = validate()
             metrics["full_valid_mean_reward"] = reward
-            # A later equal is preferred: it has seen more.
-            if reward is not None and reward >= best_reward:
-                best_reward, best_step = reward, step
-                best = {n: m.detach().clone() for n, m in policy.masters.items()}
+            _keep_best(state, step, reward, policy)
+        state.step, state.trained_tokens = step, state.trained_tokens + tokens
         report(step, len(batches), metrics)
-    if best is not None and best_step < len(batches):
+        if step < len(batches):
+            after_step(state)
+    if state.best is not None and state.best_step < len(batches):
         with torch.no_grad():
             for name, master in policy.masters.items():
-                master.copy_(best[name])
+                master.copy_(state.best[name])
         policy.refresh()
-    return WarmStartResult(
-        tokens,
-        best_step if best is not None else len(batches),
-        best_reward if best is not None else None,
-    )
+
+
+def _keep_best(state: WarmStartState, step: int, reward: float | None, policy: Policy) -> None:
+    # A later equal is preferred: it has seen more.
+    if reward is not None and reward >= (
+        -math.inf if state.best_reward is None else state.best_reward
+    ):
+        state.best_step, state.best_reward = step, reward
+        state.best = {name: master.detach().clone() for name, master in policy.masters.items()}
 
 
 def supervised_step(

@@ -26,6 +26,7 @@ from workers.file_checks import (
     unshown_tools,
     warnings_of,
 )
+from workers.model_files import check_base, check_targets
 from workers.named_dry_run import first_look
 from workers.refused import Refused
 from workers.supervisor.jobdir import fetch_file
@@ -66,6 +67,7 @@ def check_job(context: Context, job: Job, folder: Path) -> Checked:
         StorageError: the object store does not answer.
     """
     base = _base_model(context, job)
+    check_base(base)
     block = job.method["reinforcement"]
     grader = parse_grader(block["grader"])
     context.judges.check(grader, param=_GRADER)
@@ -97,6 +99,7 @@ def check_job(context: Context, job: Job, folder: Path) -> Checked:
         model=base,
     )
     hyperparameters = method["reinforcement"]["hyperparameters"]
+    check_targets(base, hyperparameters, method="reinforcement")
     warnings += check_lengths(
         base,
         [(param, *file) for param, file in files.items()],

@@ -1,6 +1,6 @@
 """How long the rows of a file are, in tokens of the model that is to be trained.
 
-    python -m workers.prompt_lengths MODEL FILE LIMIT [--kind KIND] [--target FIELD]
+    python -m workers.prompt_lengths MODEL FILE LIMIT [--kind KIND] [--target FIELD] [--template FILE]
 
 Counting needs the model's tokenizer, whose libraries take half a gigabyte of memory and seconds to
 load. So it happens in a process of its own, and only when a row may be too long by its bytes: a
@@ -49,6 +49,8 @@ def too_long(
         return None  # the trainer says that the model lacks one, and counts by itself
     command = [sys.executable, "-m", "workers.prompt_lengths", str(base.path), str(path)]
     command += [str(limit), "--kind", kind, *(["--target", target] if target else [])]
+    if base.chat_template is not None:
+        command += ["--template", str(base.chat_template)]
     done = subprocess.run(
         command,
         env=clean_environment(os.environ),
@@ -99,11 +101,14 @@ def main() -> None:
     parser.add_argument("limit", type=int)
     parser.add_argument("--kind", default="reinforcement")
     parser.add_argument("--target")
+    parser.add_argument("--template", type=Path)
     arguments = parser.parse_args()
 
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(arguments.model)
+    if arguments.template is not None:
+        tokenizer.chat_template = arguments.template.read_text(encoding="utf-8")
     target = arguments.target
     check = LengthCheck(
         counter(tokenizer, kind=arguments.kind, target=target),

@@ -5,9 +5,25 @@ from typing import Any
 from pydantic import BaseModel, BeforeValidator
 
 from api.schemas.dry_runs import CreateDryRun
-from core.methods import Hyperparameters, Range, WarmStart
+from core.methods import (
+    Hyperparameters,
+    Limits,
+    PreferenceHyperparameters,
+    Range,
+    ReinforcementLimits,
+    SupervisedHyperparameters,
+    WarmStart,
+)
 
-_MODELS: tuple[type[BaseModel], ...] = (Hyperparameters, WarmStart, CreateDryRun)
+_MODELS: tuple[type[BaseModel], ...] = (
+    Hyperparameters,
+    WarmStart,
+    ReinforcementLimits,
+    SupervisedHyperparameters,
+    PreferenceHyperparameters,
+    Limits,
+    CreateDryRun,
+)
 
 
 def add(schemas: dict[str, Any]) -> None:

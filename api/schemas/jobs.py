@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field
 
 from api.schemas.common import ApiObject, RequestBody
-from core.methods import Method
+from core.methods import Method, chosen
 from core.models import Checkpoint, Event, Job
 from graders.masking import masked
 
@@ -90,7 +90,7 @@ class JobObject(ApiObject):
     @classmethod
     def of(cls, row: Job, *, organization_id: str) -> "JobObject":
         """Show one database row."""
-        hyperparameters = row.method["reinforcement"]["hyperparameters"]
+        hyperparameters = chosen(row.method)["hyperparameters"]
         return cls(
             id=row.id,
             created_at=row.created_at,
@@ -117,9 +117,12 @@ class JobObject(ApiObject):
 
 
 def masked_method(method: dict[str, Any]) -> dict[str, Any]:
-    """Return a job's method as callers may see it: without the secrets of its grader."""
-    block = method["reinforcement"]
-    return {**method, "reinforcement": {**block, "grader": masked(block["grader"])}}
+    """Return a job's method as callers may see it: without the secrets of its graders."""
+    block = chosen(method)
+    graders = {
+        name: masked(block[name]) for name in ("grader", "monitor_grader") if block.get(name)
+    }
+    return {**method, method["type"]: {**block, **graders}}
 
 
 class EventObject(ApiObject):

@@ -8,11 +8,15 @@ of which no field would fit, and everything that is a JSON Schema.
 from collections.abc import Mapping
 from typing import Any
 
+from core.methods import chosen
 from core.models import Job
 from graders.masking import MASK
 
 #: Fields that hold a JSON Schema, in which null and every key have a meaning of their own.
 _SCHEMAS = frozenset({"schema", "response_format"})
+
+#: Fields that hold a grader.
+_GRADERS = frozenset({"grader", "monitor_grader"})
 
 
 def body_of(job: Job) -> dict[str, Any]:
@@ -43,13 +47,13 @@ def with_changes(body: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
 
 
 def _without(method: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
-    block = method["reinforcement"]
+    block = chosen(method)
     kept = {
         name: value
         for name, value in block.get("hyperparameters", {}).items()
         if names.get(name) is None
     }
-    return {**method, "reinforcement": {**block, "hyperparameters": kept}}
+    return {**method, method["type"]: {**block, "hyperparameters": kept}}
 
 
 def _merged(source: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,4 +74,4 @@ def _merged(source: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
 
 
 def _another_type(name: str, before: Mapping[str, Any], change: Mapping[str, Any]) -> bool:
-    return name == "grader" and change.get("type", before.get("type")) != before.get("type")
+    return name in _GRADERS and change.get("type", before.get("type")) != before.get("type")

@@ -5,11 +5,11 @@ which the wake-up written with the job calls.
 """
 
 from api.schemas.jobs import CreateJob
-from api.services.job_parts import find_start, keep_rank, merged, record, training_files
+from api.services.job_parts import find_start, keep_adapter, merged, record, training_files
 from api.tenancy import Tenant
-from core.errors import InvalidRequest, UnsupportedMethod
+from core.errors import InvalidRequest
 from core.judges import JudgeBook
-from core.methods import Method, reinforcement_of
+from core.methods import Method, Reinforcement, block_of
 from core.models import DRY_RUN, Job
 from core.registry import Registry
 from core.resolve import check_model
@@ -29,12 +29,13 @@ def create_job(
     Raises `InvalidRequest` in the words of OpenAI's API.
     """
     start = find_start(tenant, registry, request.model)
-    method = keep_rank(_method(request), start)
+    method = keep_adapter(_method(request), start)
     _refuse_integrations(request)
     check_model(method, start.base)
-    block = reinforcement_of(method)
-    judges.check(parse_grader(block.grader), param="method.reinforcement.grader")
-    _check_dry_run(tenant, block.dry_run)
+    block = block_of(method)
+    if isinstance(block, Reinforcement):
+        check_graders(block, judges)
+        _check_dry_run(tenant, block.dry_run)
     files = training_files(tenant, request.training_file, request.validation_file, block)
     return record(
         tenant,
@@ -49,21 +50,24 @@ def create_job(
     )
 
 
+def check_graders(block: Reinforcement, judges: JudgeBook) -> None:
+    """Raise InvalidRequest when a grader names a judge that is not there."""
+    for name in ("grader", "monitor_grader"):
+        grader = getattr(block, name)
+        if grader is not None:
+            judges.check(parse_grader(grader), param=f"method.reinforcement.{name}")
+
+
 def _method(request: CreateJob) -> Method:
-    """Return the method, with the hyperparameters that stand beside it merged in."""
-    method = request.method
-    if method is None:
-        raise UnsupportedMethod(
-            "Without 'method' a job is supervised, which is not available here yet; send a"
-            " 'method' of type 'reinforcement'.",
-            param="method",
-        )
-    block = reinforcement_of(method)
+    """Return the method, with the hyperparameters that stand beside it merged in.
+
+    A job without one is supervised, as OpenAI's are.
+    """
+    method = request.method or Method(type="supervised")
     if request.hyperparameters is None:
         return method
     beside = request.hyperparameters.model_dump(exclude_none=True)
-    block = merged(block, beside, prefix="hyperparameters")
-    return method.model_copy(update={"reinforcement": block})
+    return merged(method, beside, prefix="hyperparameters")
 
 
 def _refuse_integrations(request: CreateJob) -> None:

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from api.bodies import invalid
 from api.schemas.dry_runs import BESIDE, CreateDryRun
-from api.services.job_parts import find_start, keep_rank, merged, record, training_files
+from api.services.job_parts import find_start, keep_adapter, merged, record, training_files
 from api.tenancy import Tenant
 from core.dry_runs import check_size
 from core.errors import InvalidRequest
@@ -30,7 +30,7 @@ def create_dry_run(
     Raises `InvalidRequest` as the creation of a job does.
     """
     start = find_start(tenant, registry, request.model)
-    method = keep_rank(_method(request), start)
+    method = keep_adapter(_method(request), start)
     check_model(method, start.base)
     check_size(request.rows, request.samples_per_row)
     block = reinforcement_of(method)
@@ -62,8 +62,8 @@ def _method(request: CreateDryRun) -> Method:
         )
     method = request.method or _of_grader(request.grader)
     beside = request.model_dump(include=set(BESIDE), exclude_none=True)
-    block = merged(reinforcement_of(method), beside, prefix="")
-    return method.model_copy(update={"reinforcement": block})
+    reinforcement_of(method)
+    return merged(method, beside, prefix="")
 
 
 def _of_grader(grader: dict[str, Any] | None) -> Method:

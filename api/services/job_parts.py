@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,25 +14,36 @@ from api.tenancy import Tenant
 from core.errors import InvalidRequest
 from core.events import add_event
 from core.job_evals import ensure_eval
-from core.methods import Hyperparameters, Method, Reinforcement, normalise, reinforcement_of
-from core.models import TRAINING, File, Job
+from core.methods import (
+    Method,
+    MethodBlock,
+    Reinforcement,
+    block_of,
+    chosen,
+    normalise,
+    with_block,
+)
+from core.models import TRAINING, Checkpoint, File, Job
 from core.queue import LIGHT, enqueue_wake
 from core.registry import BaseModel, Registry
 
 #: One more than the largest seed.
 SEEDS = 2**31
 
+#: The hyperparameters that make an adapter what it is.
+_ADAPTER = ("lora_rank", "lora_alpha", "lora_targets")
+
 
 @dataclass(frozen=True)
 class Start:
     """Where training starts: a base model, and the trained model on it to go on from, if any.
 
-    `lora_rank` is what that model was trained with: its adapter can only go on at the same rank.
+    `adapter` is how that model was trained: its adapter can only go on as it is.
     """
 
     base: BaseModel
     init_from: str | None = None
-    lora_rank: int | None = None
+    adapter: Mapping[str, Any] = field(default_factory=dict)
 
 
 def find_start(tenant: Tenant, registry: Registry, name: str) -> Start:
@@ -45,8 +56,7 @@ def find_start(tenant: Tenant, registry: Registry, name: str) -> Start:
         base = registry.get(base_of(tenant, checkpoint))
         if base is not None:
             parent = tenant.session.get_one(Job, checkpoint.job_id)
-            rank = parent.hyperparameters["lora_rank"] if checkpoint.kind == "adapter" else 0
-            return Start(base=base, init_from=checkpoint.name, lora_rank=rank)
+            return Start(base, checkpoint.name, _adapter_of(parent, checkpoint))
     raise InvalidRequest(
         f"Model {name} is not available for fine-tuning or does not exist."
         f" {way_out(tenant, registry, name)}",
@@ -54,48 +64,66 @@ def find_start(tenant: Tenant, registry: Registry, name: str) -> Start:
     )
 
 
-def merged(block: Reinforcement, beside: Mapping[str, Any], *, prefix: str) -> Reinforcement:
-    """Return the block with hyperparameters that stand beside it, under `prefix`, merged in.
+def _adapter_of(job: Job, checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return the fields of the adapter that a job trained; of full weights only the rank, 0."""
+    if checkpoint.kind != "adapter":
+        return {"lora_rank": 0}
+    values = job.hyperparameters
+    return {name: values[name] for name in _ADAPTER if name in values}
+
+
+def merged(method: Method, beside: Mapping[str, Any], *, prefix: str) -> Method:
+    """Return the method with hyperparameters that stand beside it, under `prefix`, merged in.
 
     Raises `InvalidRequest` for one out of range, and for one that is also in the block and differs.
     """
+    block = block_of(method)
     given = block.hyperparameters.model_dump(exclude_unset=True)
     for name, value in beside.items():
         if given.get(name, value) != value:
             place = f"{prefix}.{name}" if prefix else name
             raise InvalidRequest(
-                f"{place} and method.reinforcement.hyperparameters.{name} differ;"
+                f"{place} and method.{method.type}.hyperparameters.{name} differ;"
                 " set only the second.",
                 param=place,
             )
     try:
-        hyperparameters = Hyperparameters.model_validate(given | dict(beside))
+        hyperparameters = type(block.hyperparameters).model_validate(given | dict(beside))
     except ValidationError as error:
         raise invalid(error, beside, prefix=prefix) from error
-    return block.model_copy(update={"hyperparameters": hyperparameters})
+    return with_block(method, block.model_copy(update={"hyperparameters": hyperparameters}))
 
 
-def keep_rank(method: Method, start: Start) -> Method:
-    """Return the method with the rank of the model that training goes on from."""
-    block = reinforcement_of(method)
-    asked = block.hyperparameters.lora_rank
+def keep_adapter(method: Method, start: Start) -> Method:
+    """Return the method with the adapter of the model that training goes on from.
+
+    Raises `InvalidRequest` when the method asks for another one.
+    """
+    block = block_of(method)
+    asked = block.hyperparameters
     # All weights can be trained from an adapter: it is folded in first.
-    if start.lora_rank is None or asked in (start.lora_rank, 0):
+    if not start.adapter or asked.lora_rank == 0:
         return method
-    if asked != "auto":
-        raise InvalidRequest(
-            f"{start.init_from} was trained with lora_rank {start.lora_rank}, so training cannot go"
-            f" on with {asked}; leave lora_rank out, or set 0 to train all weights.",
-            param="method.reinforcement.hyperparameters.lora_rank",
-        )
-    kept = block.hyperparameters.model_copy(update={"lora_rank": start.lora_rank})
-    return method.model_copy(
-        update={"reinforcement": block.model_copy(update={"hyperparameters": kept})}
+    for name, kept in start.adapter.items():
+        if getattr(asked, name) not in ("auto", kept):
+            raise InvalidRequest(
+                f"{start.init_from} was trained with {name} {_shown(kept)}, so training cannot go"
+                f" on with {_shown(getattr(asked, name))}; leave {name} out, or set lora_rank to 0"
+                " to train all weights.",
+                param=f"method.{method.type}.hyperparameters.{name}",
+            )
+    kept_block = block.model_copy(
+        update={"hyperparameters": asked.model_copy(update=dict(start.adapter))}
     )
+    return with_block(method, kept_block)
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, list) else f"{value}"
 
 
 def training_files(
-    tenant: Tenant, training_file: str, validation_file: str | None, block: Reinforcement
+    tenant: Tenant, training_file: str, validation_file: str | None, block: MethodBlock
 ) -> tuple[File, File | None]:
     """Return training and validation file, having checked them and the one of a warm start.
 
@@ -103,8 +131,7 @@ def training_files(
     """
     training = _file(tenant, training_file, "training_file")
     validation = _optional_file(tenant, validation_file, "validation_file")
-    warm_start = block.warm_start.file if block.warm_start else None
-    _optional_file(tenant, warm_start, "method.reinforcement.warm_start.file")
+    _optional_file(tenant, _warm_start_file(block), "method.reinforcement.warm_start.file")
     if validation is not None and validation.sha256 == training.sha256:
         raise InvalidRequest(
             "training_file and validation_file have the same content; validate on rows that"
@@ -112,6 +139,12 @@ def training_files(
             param="validation_file",
         )
     return training, validation
+
+
+def _warm_start_file(block: MethodBlock) -> str | None:
+    if isinstance(block, Reinforcement) and block.warm_start is not None:
+        return block.warm_start.file
+    return None
 
 
 def _optional_file(tenant: Tenant, file_id: str | None, param: str) -> File | None:
@@ -158,16 +191,16 @@ def record(
     """
     room_for_job(tenant)
     training, validation = files
-    block = reinforcement_of(method)
+    shown = normalise(method)
     job = Job(
         project_id=tenant.project_id,
         model=start.base.id,
         init_from=start.init_from,
-        method=normalise(method),
-        hyperparameters=block.hyperparameters.model_dump(),
+        method=shown,
+        hyperparameters=chosen(shown)["hyperparameters"],
         training_file=training.id,
         validation_file=validation.id if validation else None,
-        warm_start_file=block.warm_start.file if block.warm_start else None,
+        warm_start_file=_warm_start_file(block_of(method)),
         seed=secrets.randbelow(SEEDS) if seed is None else seed,
         meta=metadata,
         integrations=[],
@@ -176,7 +209,7 @@ def record(
     )
     tenant.session.add(job)
     tenant.session.flush()
-    if job.kind == TRAINING:
+    if job.kind == TRAINING and method.type == "reinforcement":
         ensure_eval(tenant.session, job)
     add_event(tenant.session, job.id, f"Created {words}: {job.id}", data={})
     enqueue_wake(tenant.session, LIGHT)

@@ -9,6 +9,7 @@ from sqlalchemy.orm.attributes import InstrumentedAttribute
 from api.pagination import Page, clamp, paginate
 from api.tenancy import Tenant
 from core.errors import InvalidRequest, NotFound
+from core.methods import chosen
 from core.models import Job, Rollout, Sample
 from core.nearest import nearest
 from graders.outcome import KINDS
@@ -196,7 +197,12 @@ def _part(job: Job, name: str) -> str | None:
 
     A child that is called as the whole goes by `name.name`. Raises `InvalidRequest`.
     """
-    grader = job.method["reinforcement"]["grader"]
+    grader = chosen(job.method).get("grader")
+    if grader is None:
+        raise InvalidRequest(
+            f"A job of method '{job.method['type']}' has no grader; leave 'grader' out.",
+            param="grader",
+        )
     whole, children = grader["name"], grader.get("graders") or {}
     parts = {(key if key != whole else f"{whole}.{key}"): key for key in children}
     _refuse_unknown(name, [whole, *parts], "grader", "grader of this job")

@@ -68,3 +68,37 @@ def fill(values: dict[str, Any]) -> None:
     values.setdefault("correction_low", low)
     values.setdefault("correction_high", high)
     values.setdefault("critic_learning_rate", values["learning_rate"])
+
+
+#: The algorithms that use a hyperparameter, where not all do.
+_USED_BY: dict[str, frozenset[str]] = {
+    "clip_low": frozenset(OF_ALGORITHM) - {"cispo", "sapo"},
+    "clip_high": frozenset(OF_ALGORITHM) - {"cispo", "sapo"},
+    "dual_clip": frozenset(OF_ALGORITHM) - {"cispo", "sapo"},
+    "cispo_weight_cap": frozenset({"cispo"}),
+    "sapo_temperature_positive": frozenset({"sapo"}),
+    "sapo_temperature_negative": frozenset({"sapo"}),
+    "discount": frozenset({"reinforce++", "ppo"}),
+    "gae_lambda": frozenset({"ppo"}),
+    "critic_learning_rate": frozenset({"ppo"}),
+    "value_clip": frozenset({"ppo"}),
+}
+
+
+def unused(values: dict[str, Any]) -> list[str]:
+    """Return a sentence for each value that differs from "auto"'s, and has no effect.
+
+    ``values`` are resolved; what "auto" left there has no effect either, which needs no word.
+    """
+    automatic = {name: v for name, v in values.items() if name not in _USED_BY}
+    fill(automatic)
+    algorithm = values["algorithm"]
+    return [
+        f"{name} has no effect with algorithm {algorithm!r}; only {_listed(users)} uses it."
+        for name, users in _USED_BY.items()
+        if algorithm not in users and values[name] != automatic[name]
+    ]
+
+
+def _listed(names: frozenset[str]) -> str:
+    return " or ".join(name for name in OF_ALGORITHM if name in names)

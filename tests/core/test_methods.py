@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 from pydantic import BaseModel, BeforeValidator, ValidationError
@@ -11,9 +11,15 @@ from core.errors import InvalidRequest, UnsupportedMethod
 from core.methods import (
     Hyperparameters,
     Method,
+    Preference,
+    PreferenceHyperparameters,
     Range,
     Reinforcement,
+    ReinforcementLimits,
+    Supervised,
+    SupervisedHyperparameters,
     WarmStart,
+    block_of,
     normalise,
     reinforcement_of,
 )
@@ -45,12 +51,25 @@ def allowed(model: type[BaseModel], name: str) -> str:
     for each in field.metadata:
         if isinstance(each, BeforeValidator) and isinstance(each.func, Range):
             return f"`auto` or {each.func.text()}"
-    values = [value for value in get_args(field.annotation) if isinstance(value, str)]
-    return ", ".join(f"`{value}`" for value in values) or "text"
+    if field.annotation is bool:
+        return "`true` or `false`"
+    kinds = get_args(field.annotation)
+    inner = [get_args(kind) if get_origin(kind) is Literal else (kind,) for kind in kinds]
+    words = [f"`{value}`" for values in inner for value in values if isinstance(value, str)]
+    if any(get_origin(kind) is list for kind in kinds):
+        words.append("a list of names")
+    return ", ".join(words) or "text"
 
 
 @pytest.mark.parametrize(
-    ("title", "model"), [("Hyperparameters", Hyperparameters), ("Warm start", WarmStart)]
+    ("title", "model"),
+    [
+        ("Hyperparameters", Hyperparameters),
+        ("Warm start", WarmStart),
+        ("Limits", ReinforcementLimits),
+        ("Supervised", SupervisedHyperparameters),
+        ("Preferences", PreferenceHyperparameters),
+    ],
 )
 def test_every_field_is_documented_as_it_is(title: str, model: type[BaseModel]) -> None:
     assert section(title) == {
@@ -70,7 +89,7 @@ def test_a_bare_grader_is_enough() -> None:
     assert shown["type"] == "reinforcement"
     assert shown["reinforcement"]["grader"] == GRADER
     assert shown["reinforcement"]["hyperparameters"]["batch_size"] == "auto"
-    assert set(shown["reinforcement"]) == {"grader", "hyperparameters"}
+    assert set(shown["reinforcement"]) == {"grader", "hyperparameters", "limits"}
 
 
 def test_what_is_shown_can_be_sent_again() -> None:
@@ -96,7 +115,14 @@ def test_what_is_shown_can_be_sent_again() -> None:
         ("lora_rank", [0, 1, 512], [-1, 513]),
         ("max_steps", [1], [0]),
         ("reasoning_effort", ["default", "low", "medium", "high"], ["auto", "none"]),
-        ("algorithm", ["auto", "grpo", "dr_grpo"], ["ppo"]),
+        ("algorithm", ["auto", "grpo", "dr_grpo", "reinforce++", "ppo"], ["reinforce", "trpo"]),
+        ("lora_targets", ["auto", "all-linear", ["q_proj", "v_proj"]], ["q_proj", 3, [3]]),
+        ("clip_low", [0, 1], [-0.1, 1.1]),
+        ("clip_high", [0.01, 3], [0]),
+        ("dual_clip", [0, 1.1, 3], [1, 0.5]),
+        ("resample_rounds", [0, 16], [-1, 17]),
+        ("max_staleness", [0, 1], [2]),
+        ("mask_truncated", [True, False], ["auto", 3]),
     ],
 )
 def test_ranges(name: str, good: list[Any], bad: list[Any]) -> None:
@@ -167,9 +193,38 @@ def test_unused_blocks_are_ignored() -> None:
     assert Method.model_validate(other).reinforcement is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "block", "named"),
+    [("supervised", Supervised, {}), ("dpo", Preference, {"beta": "auto", "loss": "auto"})],
+)
+def test_offline_methods_need_no_block(
+    kind: str, block: type[BaseModel], named: dict[str, Any]
+) -> None:
+    bare = Method.model_validate({"type": kind})
+    assert block_of(bare) == block()
+    shown = normalise(bare)
+    assert shown[kind]["hyperparameters"].items() >= {"n_epochs": "auto", **named}.items()
+    assert normalise(Method.model_validate(shown)) == shown
+
+
+def test_the_sdks_hyperparameters_are_taken() -> None:
+    sent = {"batch_size": 4, "learning_rate_multiplier": 0.5, "n_epochs": 2}
+    for kind, more in (("supervised", {}), ("dpo", {"beta": 0.3})):
+        made = Method.model_validate({"type": kind, kind: {"hyperparameters": {**sent, **more}}})
+        assert block_of(made).hyperparameters.model_dump(exclude_unset=True) == {**sent, **more}
+
+
+@pytest.mark.parametrize("beta", [0, -1, 2.1, "0.1"])
+def test_beta_has_openais_range(beta: Any) -> None:
+    with pytest.raises(ValidationError, match="a number above 0 and at most 2"):
+        PreferenceHyperparameters(beta=beta)
+    with pytest.raises(ValidationError, match="extra_forbidden"):
+        SupervisedHyperparameters.model_validate({"beta": 0.1})
+
+
 @pytest.mark.parametrize("kind", ["supervised", "dpo"])
-def test_other_methods_are_refused_with_a_way_out(kind: str) -> None:
-    with pytest.raises(UnsupportedMethod, match="warm_start") as refusal:
+def test_what_needs_a_grader_refuses_methods_without_one(kind: str) -> None:
+    with pytest.raises(UnsupportedMethod, match="reinforcement") as refusal:
         reinforcement_of(Method.model_validate({"type": kind}))
     assert (refusal.value.code, refusal.value.param) == ("unsupported_method", "method.type")
 

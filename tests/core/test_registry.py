@@ -70,6 +70,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         (MODEL.replace("8192", "0"), "Model 1 of .* context_tokens must be at least 1;"),
         (MODEL.replace('"small"', '"very small"'), "aliases 0 must match"),
         (MODEL.replace('"Small-Instruct"', '""'), "id must match"),
+        (MODEL + 'dtype = "float8"', "dtype must be 'bfloat16' or 'float32'"),
+        (MODEL + "lora_targets = []", "lora_targets"),
         (MODEL + MODEL, "share an id or alias: Small-Instruct, small;"),
         (MODEL.replace("[[models]]", "[[model]]"), r"may hold \[\[models\]\] .* not model;"),
         ("models = 5", "as a list of tables"),
@@ -98,6 +100,26 @@ def test_the_shipped_list_can_be_read() -> None:
 def test_how_a_model_writes_tool_calls_may_be_named(tmp_path: Path) -> None:
     model = load(tmp_path, f'{MODEL}tool_parser = "hermes"\n').get("small")
     assert model is not None and model.tool_parser == "hermes"
+
+
+def test_how_a_model_is_trained_may_be_said(tmp_path: Path) -> None:
+    more = """
+    chat_template = "chat.jinja"
+    dtype = "float32"
+    lora_targets = ["q_proj", "v_proj"]
+    nf4 = false
+    """
+    registry = load(tmp_path, MODEL + more)
+    model = registry.get("small")
+    assert model is not None
+    assert model.chat_template == tmp_path / "chat.jinja"
+    assert (model.dtype, model.lora_targets, model.nf4) == ("float32", ("q_proj", "v_proj"), False)
+    (tmp_path / "models/small").mkdir(parents=True)
+    (tmp_path / "models/small/config.json").write_text("{}")
+    with pytest.raises(ConfigurationError, match=r"chat template of .* is missing at .*chat\.jinja"):
+        registry.require("small")
+    (tmp_path / "chat.jinja").write_text("{{ messages }}")
+    assert registry.require("small") is model
 
 
 def test_a_mistyped_field_is_named(tmp_path: Path) -> None:

@@ -1,14 +1,15 @@
 """`auto` becomes the documented value, and a shown job can be sent again."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.errors import InvalidRequest
-from core.methods import Method
+from core.methods import Method, algorithms
 from core.registry import BaseModel
-from core.resolve import resolve
+from core.resolve import check_model, resolve
 
 MODEL = BaseModel("base", Path("base"), context_tokens=8192, owned_by="us", created=1)
 GRADER = {
@@ -70,8 +71,74 @@ def test_all_automatic() -> None:
         "learning_rate": 1e-4,
         "kl_coefficient": 0.0,
         "lora_rank": 16,
+        "lora_alpha": 32.0,
+        "lora_targets": "all-linear",
+        "quantization": "none",
         "max_steps": 13,
+        "clip_low": 0.2,
+        "clip_high": 0.2,
+        "dual_clip": 0.0,
+        "cispo_weight_cap": 5.0,
+        "sapo_temperature_positive": 1.0,
+        "sapo_temperature_negative": 1.05,
+        "kl_estimator": "k3",
+        "kl_placement": "loss",
+        "sampler_correction": "token_truncate",
+        "correction_low": 0.0,
+        "correction_high": 2.0,
+        "mask_truncated": True,
+        "overlong_buffer_tokens": 0,
+        "overlong_penalty": 1.0,
+        "resample_rounds": 0,
+        "rollout_epochs": 1,
+        "minibatches": 1,
+        "max_staleness": 0,
+        "discount": 1.0,
+        "gae_lambda": 1.0,
+        "critic_learning_rate": 1e-4,
+        "value_clip": 0.2,
     }
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "own"),
+    [
+        ("dapo", {"clip_high": 0.28, "resample_rounds": 3, "overlong_buffer_tokens": 51}),
+        ("gspo", {"clip_low": 3e-4, "clip_high": 4e-4}),
+        ("rloo", {"kl_placement": "reward", "kl_estimator": "k1"}),
+        ("ppo", {"kl_placement": "reward", "kl_estimator": "k1", "gae_lambda": 0.95}),
+    ],
+)
+def test_an_algorithm_brings_its_own_values(algorithm: str, own: dict[str, Any]) -> None:
+    automatic = hyper({"algorithm": algorithm})
+    assert automatic.items() >= own.items()
+    others = {name: value for name, value in automatic.items() if name not in own}
+    assert others.items() <= {**hyper(), "algorithm": algorithm}.items()
+
+
+@pytest.mark.parametrize(
+    ("correction", "bounds"),
+    [("icepop", (0.5, 5.0)), ("geometric_mask", (0.99, 1.01)), ("sequence_mask", (0.0, 2.0))],
+)
+def test_a_correction_brings_its_bounds(correction: str, bounds: tuple[float, float]) -> None:
+    values = hyper({"sampler_correction": correction})
+    assert (values["correction_low"], values["correction_high"]) == bounds
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({}, []),
+        ({"cispo_weight_cap": 3.0}, ["cispo_weight_cap"]),
+        ({"algorithm": "cispo", "cispo_weight_cap": 3.0}, []),
+        ({"algorithm": "cispo", "clip_high": 0.3}, ["clip_high"]),
+        ({"algorithm": "sapo", "discount": 0.9, "value_clip": 0.1}, ["discount", "value_clip"]),
+        ({"algorithm": "ppo", "discount": 0.9, "value_clip": 0.1}, []),
+    ],
+)
+def test_what_has_no_effect_is_said(given: dict[str, Any], named: list[str]) -> None:
+    said = algorithms.unused(hyper(given))
+    assert [sentence.split()[0] for sentence in said] == named
 
 
 def test_explicit_values_stay() -> None:
@@ -92,7 +159,7 @@ def test_explicit_values_stay() -> None:
         "lora_rank": 0,
         "max_steps": 9,
     }
-    assert hyper(given) == given
+    assert hyper(given).items() >= given.items()
 
 
 @pytest.mark.parametrize(
@@ -180,3 +247,101 @@ def test_what_the_model_cannot_do_is_refused(name: str, value: Any) -> None:
 def test_completions_fit_a_small_context() -> None:
     small = BaseModel("small", Path("s"), context_tokens=128, owned_by="us", created=1)
     assert hyper(model=small)["max_completion_tokens"] == 64
+
+
+def offline(kind: str, values: dict[str, Any] | None = None, **rows: int) -> dict[str, Any]:
+    block = {kind: {"hyperparameters": values or {}}}
+    counts = {"train_rows": 100, "validation_rows": 40, "warm_rows": 0, **rows}
+    shown = resolve(Method.model_validate({"type": kind, **block}), **counts, model=MODEL)
+    assert resolve(Method.model_validate(shown), **counts, model=MODEL) == shown
+    assert shown[kind]["limits"] == {"plateau_window": 0}
+    result: dict[str, Any] = shown[kind]["hyperparameters"]
+    return result
+
+
+def test_supervised_all_automatic() -> None:
+    assert offline("supervised") == {
+        "batch_size": 16,
+        "learning_rate_multiplier": 1.0,
+        "n_epochs": 3,
+        "learning_rate": 2e-4,
+        "max_steps": 19,
+        "eval_interval": 1,
+        "eval_samples": 40,
+        "lora_rank": 16,
+        "lora_alpha": 32.0,
+        "lora_targets": "all-linear",
+        "quantization": "none",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "beta", "loss", "rate"),
+    [
+        ({}, 0.1, "dpo", 1e-5),
+        ({"lora_rank": 0}, 0.1, "dpo", 1e-6),
+        ({"loss": "orpo", "beta": 0.5}, 0.5, "orpo", 8e-5),
+        ({"loss": "kto", "learning_rate_multiplier": 3}, 0.1, "kto", 3e-5),
+    ],
+)
+def test_preferences(given: dict[str, Any], beta: float, loss: str, rate: float) -> None:
+    values = offline("dpo", given)
+    assert (values["n_epochs"], values["beta"], values["loss"]) == (1, beta, loss)
+    assert values["learning_rate"] == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("given", "epochs", "steps"),
+    [
+        ({"max_steps": 30}, 5, 30),
+        ({"n_epochs": 2, "batch_size": 8}, 2, 25),
+        ({"max_steps": 3}, 1, 3),
+    ],
+)
+def test_length_of_supervised_training(given: dict[str, Any], epochs: int, steps: int) -> None:
+    values = offline("supervised", given)
+    assert (values["n_epochs"], values["max_steps"]) == (epochs, steps)
+
+
+def test_too_many_supervised_steps_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match="10 training rows 100 times") as refusal:
+        offline("supervised", {"max_steps": 100}, train_rows=10)
+    assert refusal.value.param == "method.supervised.hyperparameters.max_steps"
+
+
+@pytest.mark.parametrize("kind", ["reinforcement", "supervised", "dpo"])
+@pytest.mark.parametrize(
+    ("given", "nf4", "said"),
+    [
+        ({"quantization": "nf4", "lora_rank": 0}, True, "lora_rank"),
+        ({"quantization": "nf4"}, False, "Model base"),
+    ],
+)
+def test_quantization_that_cannot_be_is_refused(
+    kind: str, given: dict[str, Any], nf4: bool, said: str
+) -> None:
+    grader = {"grader": GRADER} if kind == "reinforcement" else {}
+    method = Method.model_validate({"type": kind, kind: {"hyperparameters": given, **grader}})
+    with pytest.raises(InvalidRequest, match=said) as refusal:
+        check_model(method, replace(MODEL, nf4=nf4))
+    assert refusal.value.param == f"method.{kind}.hyperparameters.quantization"
+
+
+def test_a_model_names_the_layers_of_its_adapters() -> None:
+    model = replace(MODEL, lora_targets=("q_proj", "v_proj"))
+    assert hyper(model=model)["lora_targets"] == ["q_proj", "v_proj"]
+    assert hyper({"lora_targets": ["o_proj"]}, model=model)["lora_targets"] == ["o_proj"]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"correction_low": 3.0}, "correction_low"),
+        ({"max_completion_tokens": 20, "overlong_buffer_tokens": 21}, "overlong_buffer_tokens"),
+        ({"batch_size": 4, "minibatches": 5}, "minibatches"),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(InvalidRequest, match=named) as refusal:
+        hyper(given)
+    assert refusal.value.param == f"method.reinforcement.hyperparameters.{named}"

@@ -8,6 +8,7 @@ import pytest
 from core.errors import InvalidRequest
 from core.registry import BaseModel
 from workers.serving.dialect import HERMES, Dialect, dialect_of
+from workers.serving.engine import EngineSpec, server_command
 from workers.serving.requests import chat_body, text_body
 
 FULL = Dialect(parser=HERMES, knows_tools=True, knows_developer=True)
@@ -57,6 +58,17 @@ def test_a_template_may_lie_in_the_tokenizers_configuration(tmp_path: Path) -> N
     model = BaseModel(id="b", path=tmp_path, context_tokens=8, owned_by="x", created=1)
     dialect = dialect_of(model)
     assert (dialect.knows_tools, dialect.knows_developer) == (True, True)
+
+
+def test_an_operators_template_stands_in_for_the_models_own(tmp_path: Path) -> None:
+    other = tmp_path / "other.jinja"
+    other.write_text("{{ tools }} developer")
+    named = base(tmp_path, "{{ messages }}", chat_template=other)
+    assert dialect_of(named).knows_tools
+    spec = EngineSpec(tmp_path, 8, chat_template=other)
+    command = server_command(spec, tmp_path / "socket")
+    assert command[command.index("--chat-template") + 1] == str(other)
+    assert "--chat-template" not in server_command(EngineSpec(tmp_path, 8), tmp_path / "socket")
 
 
 def test_a_template_that_knows_everything_is_left_alone() -> None:

@@ -88,7 +88,12 @@ def _spec(model: Path, changes: dict[str, Any]) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "job_id": "ftjob-test",
         "seed": 7,
-        "model": {"id": "tiny", "path": str(model), "context_tokens": 512},
+        "model": {
+            "id": "tiny",
+            "path": str(model),
+            "context_tokens": 512,
+            "chat_template": None,
+        },
         "init": None,
         "adapter": {"rank": 0, "alpha": 8, "targets": "all-linear", "quantization": "none"},
         "data": {
@@ -116,6 +121,7 @@ def _spec(model: Path, changes: dict[str, Any]) -> dict[str, Any]:
         "engine": "transformers",
         "dtype": "float32",
         "threads": 1,
+        "processes": 1,
         "sampler_memory_share": 0.4,
     }
     spec["adapter"].update(changes.pop("adapter", {}))

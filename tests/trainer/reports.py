@@ -19,13 +19,31 @@ def reports_of(job_dir: Path) -> list[dict[str, Any]]:
     return _read(lines)
 
 
-def reports_until_paused(job_dir: Path, *, saying: str) -> list[dict[str, Any]]:
-    """Ask a job to pause before it starts, and run it until it does."""
-    lines = io.StringIO()
-    channel = Channel(lines, None)
-    channel.pause_requested.set()
+class _Asking(io.StringIO):
+    """Asks for a pause once a report with certain fields was written."""
+
+    def __init__(self, after: dict[str, Any]) -> None:
+        super().__init__()
+        self._after = after
+        self.channel = Channel(self, None)
+        if not after:
+            self.channel.pause_requested.set()
+
+    def write(self, line: str) -> int:
+        if self._after.items() <= json.loads(line).items():
+            self.channel.pause_requested.set()
+        return super().write(line)
+
+
+def reports_until_paused(job_dir: Path, *, saying: str, **after: Any) -> list[dict[str, Any]]:
+    """Ask a job to pause after a report with these fields, or before it starts; run it until then.
+
+    Args:
+        saying: what the end must say.
+    """
+    lines = _Asking(after)
     with pytest.raises(Paused, match=saying):
-        run(job_dir, channel)
+        run(job_dir, lines.channel)
     return _read(lines)
 
 

@@ -9,7 +9,8 @@ import torch
 from transformers import AutoModelForCausalLM, LlamaForCausalLM, MistralConfig, PhiConfig
 
 from trainer.architecture import check_architecture
-from trainer.data import PromptRow, batch_for_step, load_demonstrations, prompt_ids, read_rows
+from trainer.data import PromptRow, batch_for_step, prompt_ids, read_rows
+from trainer.demonstrations import load_demonstrations
 from trainer.errors import InvalidData
 from trainer.policy import Policy
 
@@ -73,6 +74,20 @@ def test_developer_is_the_system_role(tiny_policy: Policy) -> None:
     text = tiny_policy.tokenizer.decode(ids)
     assert text.startswith("<|im_start|>system\nbe brief<|im_end|>")
     assert text.endswith("<|im_start|>assistant\n")
+
+
+def test_a_template_may_know_the_developer(tiny_policy: Policy) -> None:
+    tiny_policy.tokenizer.chat_template = (
+        "{% for m in messages %}{% if m.role == 'developer' %}!{% endif %}{{ m.role }}{% endfor %}"
+    )
+    ids = prompt_ids(tiny_policy.tokenizer, [{"role": "developer", "content": "be brief"}, USER])
+    assert tiny_policy.tokenizer.decode(ids) == "!developeruser"
+
+
+def test_a_part_that_is_no_text_is_refused(tiny_policy: Policy) -> None:
+    part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}
+    with pytest.raises(InvalidData, match="part of type 'image_url', but the model reads text"):
+        prompt_ids(tiny_policy.tokenizer, [{"role": "user", "content": [part]}])
 
 
 def test_a_template_that_refuses_is_quoted(tiny_policy: Policy) -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from trainer.packing import Group, micro_batches, pack
+from trainer.packing import Group, micro_batches, pack, split
 from trainer.policy import Policy
 from trainer.proof import plain_logprobs
 
@@ -49,19 +49,33 @@ def test_gradients_do_not_depend_on_micro_batches(tiny_policy: Policy) -> None:
 
 
 def test_targets_are_predicted_by_the_token_before_them() -> None:
-    batch = pack([Group([1, 2], [[3, 4], [5]])])
-    assert batch.targets_N.tolist() == [3, 4, 5]
-    # Row 1 2 3 4 5: the prompt's end predicts 3 and 5, and 3 predicts 4.
-    assert batch.source_N.tolist() == [1, 2, 1]
-    assert batch.position_ids_BS.tolist() == [[0, 1, 2, 3, 2]]
-    assert not batch.mask_B1SS[0, 0, 4, 2:4].any()  # one completion does not see another
+    row = pack([Group([1, 2], [[3, 4], [5]]), Group([6], [[7]])])
+    assert row.input_ids_S.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert row.position_ids_S.tolist() == [0, 1, 2, 3, 2, 0, 1]
+    assert row.targets_N.tolist() == [3, 4, 5, 7]
+    # The prompt's end predicts 3 and 5, and 3 predicts 4.
+    assert row.source_N.tolist() == [1, 2, 1, 5]
 
 
-def test_micro_batches_keep_the_padded_size_within_the_budget() -> None:
-    sizes = [10, 3, 9, 50, 1]
+def test_micro_batches_keep_the_budget_and_are_alike() -> None:
+    sizes = [10, 3, 9, 50, 1, 8, 7]
     groups = [Group([0] * (n - 1), [[0]]) for n in sizes]
     batches = micro_batches(groups, 20)
-    assert sorted(i for b in batches for i in b) == [0, 1, 2, 3, 4]
-    for batch in batches:
-        padded = max(sizes[i] for i in batch) * len(batch)
-        assert padded <= 20 or len(batch) == 1
+    assert sorted(i for b in batches for i in b) == list(range(len(sizes)))
+    loads = [sum(sizes[i] for i in batch) for batch in batches if batch != [3]]
+    assert [3] in batches
+    assert max(loads) <= 20
+    # 38 tokens beside the long group: two batches, neither of them a remainder.
+    assert len(loads) == 2
+    assert min(loads) >= 18
+
+
+def test_no_groups_make_no_batches() -> None:
+    assert micro_batches([], 20) == []
+
+
+def test_a_group_is_split_between_completions() -> None:
+    group = Group([1, 2, 3], [[4] * 5, [5] * 5, [6] * 20, [7]])
+    rows = split(group, 13)
+    assert [row.completions for row in rows] == [[[4] * 5, [5] * 5], [[6] * 20], [[7]]]
+    assert all(row.prompt == group.prompt for row in rows)

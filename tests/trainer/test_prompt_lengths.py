@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from trainer.data import load_demonstrations, load_prompts, prompt_ids
+from trainer.data import load_prompts, prompt_ids
+from trainer.demonstrations import load_demonstrations
 from trainer.policy import Policy
 from workers.prompt_lengths import at_most, counter
 

@@ -4,7 +4,7 @@ import pytest
 
 from graders.outcome import Abstain, Failure, Outcome
 from tests.trainer.rollouts import group, rollout
-from trainer.objectives import group_advantages
+from trainer.objectives.advantages import group_advantages
 from trainer.sampling import Rollout
 from trainer.spread import Spread, comparable, kind_of, solved_at
 
@@ -26,25 +26,27 @@ FAILED = Failure("sample_parse_error", "not JSON", "g")
 )
 def test_kinds(outcomes: list[Outcome | float], kind: str) -> None:
     made = group(*outcomes)
-    assert kind_of(made, 1.0) == kind
-    advantages = group_advantages([comparable(r) for r in made], scale_by_std=True)
+    assert kind_of(made, 1.0, mask_truncated=True) == kind
+    advantages = group_advantages(
+        [comparable(r, mask_truncated=True) for r in made], scale_by_std=True
+    )
     assert any(advantages) == (kind == "spread")
 
 
 def test_what_was_cut_is_no_comparison() -> None:
     cut = rollout(0, truncated=True)
-    assert kind_of([cut, rollout(1), rollout(1)], 1.0) == "all_solved"
-    assert kind_of([cut, rollout(1)], 1.0) == "too_few"
+    assert kind_of([cut, rollout(1), rollout(1)], 1.0, mask_truncated=True) == "all_solved"
+    assert kind_of([cut, rollout(1)], 1.0, mask_truncated=True) == "too_few"
 
 
 def test_the_graders_own_threshold_says_what_is_solved() -> None:
     assert solved_at({"pass_threshold": 0.5}) == 0.5
     assert solved_at({}) == 1.0
-    assert kind_of(group(0.6, 0.6), 0.5) == "all_solved"
+    assert kind_of(group(0.6, 0.6), 0.5, mask_truncated=True) == "all_solved"
 
 
 def spread(*groups: list[Rollout]) -> Spread:
-    return Spread.of(groups, solved_at=1.0)
+    return Spread.of(groups, solved_at=1.0, mask_truncated=True)
 
 
 def test_levels() -> None:

@@ -36,7 +36,7 @@ def test_every_key_is_there() -> None:
         rollout(Failure("model_grader_server_error", "d", grader="judge"), traces=traces(30)),
     ]
     valid = [rollout(Score(0.5, {"judge": 0.5}), traces=traces(100))]
-    data = step_metrics(GRADER, train, valid, step=3, total_steps=9, update=UPDATE)
+    data = step_metrics(GRADER, train, valid, step=3, total_steps=9, update=UPDATE, group_size=3)
     assert data.keys() >= {
         *("step", "total_steps", "train_mean_reward", "full_valid_mean_reward"),
         *("full_valid_mean_parse_error", "reasoning_tokens_mean", "valid_reasoning_tokens_mean"),
@@ -84,7 +84,7 @@ def test_every_key_is_there() -> None:
 def test_without_validation_and_judges_the_keys_stay() -> None:
     grader = GRADER["graders"]["same"]  # type: ignore[index]
     made = [rollout(Score(1.0), traces=(Trace("same", "string_check", 0.1, cached=True),))]
-    data = step_metrics(grader, made, None, step=1, total_steps=2, update={})
+    data = step_metrics(grader, made, None, step=1, total_steps=2, update={}, group_size=1)
     assert data["usage"]["graders"] == [] and data["model_graders_token_usage"] == {}
     assert data["timing"]["graders"] == [
         {

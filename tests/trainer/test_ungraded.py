@@ -97,7 +97,7 @@ def test_tokens_are_summed_and_cached_answers_take_no_time() -> None:
 @pytest.mark.parametrize("outcome", [SHY, DEAD])
 def test_a_step_without_any_score_has_metrics_that_are_json(outcome: Outcome) -> None:
     rollouts = [_rollout(outcome)] * 4
-    data = step_metrics(CHECK, rollouts, rollouts, step=1, total_steps=2, update={})
+    data = step_metrics(CHECK, rollouts, rollouts, step=1, total_steps=2, update={}, group_size=1)
     json.dumps(data, allow_nan=False)
     assert data["train_mean_reward"] is None
     assert data["full_valid_mean_reward"] is None

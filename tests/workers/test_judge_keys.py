@@ -55,7 +55,7 @@ def test_grader_process_gets_the_key_and_the_trainer_does_not(
         seen["trainer"] = given["environment"]
         raise OSError("as far as this test goes")
 
-    monkeypatch.setattr("workers.supervisor.attempt.start_grader_process", start)
+    monkeypatch.setattr("workers.supervisor.graders.start_grader_process", start)
     monkeypatch.setattr("workers.supervisor.attempt.TrainerProcess", train)
     with pytest.raises(OSError, match="as far as this test goes"):
         lab.run()

@@ -33,11 +33,11 @@ def make_report(
     assert spec.reinforcement.dry_run is not None
     rollouts = [rollout for group in groups for rollout in group]
     threshold = solved_at(spec.reinforcement.grader)
-    spread = Spread.of(groups, solved_at=threshold)
+    hp = spec.reinforcement.hyperparameters
+    spread = Spread.of(groups, solved_at=threshold, mask_truncated=hp.mask_truncated)
     scores = [score for r in rollouts if (score := r.score) is not None]
     grader = parsed(spec.reinforcement.grader)
     said = [hints(grader, sample_of(r.text, r.completion), r.row.item) for r in rollouts]
-    hp = spec.reinforcement.hyperparameters
     return {
         "version": 1,
         "verdict": verdict(spec, rollouts, spread),
@@ -58,7 +58,7 @@ def make_report(
         "graders": grader_uses(spec.reinforcement.grader, rollouts),
         "suspicious": suspicious(spec, rollouts, said, solved_at=threshold),
         "hints": hint_counts(rollouts, said),
-        "by_row": [_row(group, threshold) for group in groups],
+        "by_row": [_row(group, threshold, mask_truncated=hp.mask_truncated) for group in groups],
         "estimate": estimate(
             spec,
             spec.reinforcement.dry_run,
@@ -120,7 +120,7 @@ def _lengths(rollouts: list[Rollout], limit: int) -> dict[str, Any]:
     }
 
 
-def _row(group: list[Rollout], threshold: float) -> dict[str, Any]:
+def _row(group: list[Rollout], threshold: float, *, mask_truncated: bool) -> dict[str, Any]:
     return {
         "row": group[0].row.index,
         "prompt": prompt_of(group[0]),
@@ -128,5 +128,5 @@ def _row(group: list[Rollout], threshold: float) -> dict[str, Any]:
         "solved": sum(reaches(r.score, threshold) for r in group),
         "truncated": sum(r.completion.truncated for r in group),
         "failed": sum(isinstance(r.outcome, Failure) for r in group),
-        "spread": kind_of(group, threshold) == "spread",
+        "spread": kind_of(group, threshold, mask_truncated=mask_truncated) == "spread",
     }

@@ -9,8 +9,8 @@ from trainer.data import batch_for_step
 from trainer.dry_run.estimate import Rates
 from trainer.dry_run.report import make_report
 from trainer.errors import Paused
-from trainer.packing import Group, micro_batches, split
-from trainer.reinforcement.step import TOKEN_BUDGET, draw_seed
+from trainer.packing import TOKEN_BUDGET, Group, micro_batches, split
+from trainer.reinforcement.rollouts import draw_seed
 from trainer.rollout.base import Sampling
 from trainer.sampling import Rollout
 from trainer.spec import DryRunSpec

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from trainer.errors import NoSpread
 from trainer.limits import PROBE_GROUPS, REFUSE_SHARE
-from trainer.reinforcement.step import Sampled
+from trainer.reinforcement.rollouts import Sampled
 from trainer.sampling import Rollout, check_failures
 from trainer.spec import TrainSpec
 from trainer.spread import Spread, groups_of, solved_at
@@ -67,7 +67,11 @@ def probe(spec: TrainSpec, sample: Callable[[int], Sampled]) -> Probe:
         rollouts = (sample(step) if step else first).rollouts
         check_failures(rollouts, spec.reinforcement.failure_share_limit)
         groups += groups_of(rollouts, hp.group_size)
-        spread = Spread.of(groups, solved_at=solved_at(spec.reinforcement.grader))
+        spread = Spread.of(
+            groups,
+            solved_at=solved_at(spec.reinforcement.grader),
+            mask_truncated=hp.mask_truncated,
+        )
         if spread.with_spread >= enough:
             break
     hopeless = spread.level == "bad" and spread.total >= PROBE_GROUPS

@@ -21,7 +21,10 @@ class TransformersEngine:
 
     def load_weights(self, policy: Policy) -> None:
         """See :class:`RolloutEngine`."""
-        self._model.load_state_dict(policy.model.state_dict())
+        own = dict(self._model.named_parameters())
+        with torch.no_grad():
+            for name, parameter in policy.trainable.items():
+                own[name].copy_(parameter)
 
     @torch.no_grad()
     def generate(

@@ -5,12 +5,10 @@ reads back. Other templates drop them silently, so that the tools are put into t
 (see `tool_text`), in the form of Hermes, which is the most widespread one.
 """
 
-import json
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from core.registry import BaseModel
+from workers.model_files import chat_template
 
 #: The form for templates without one of their own.
 HERMES = "hermes"
@@ -35,7 +33,7 @@ class Dialect:
 
 def dialect_of(base: BaseModel) -> Dialect:
     """Return the dialect of a base model, and of everything that is trained from it."""
-    template = _template(base.path)
+    template = chat_template(base)
     knows_tools = "tools" in template
     return Dialect(
         parser=base.tool_parser or (_parser(template) if knows_tools else HERMES),
@@ -48,16 +46,3 @@ def _parser(template: str) -> str | None:
     if "<tool_call>" in template and not any(mark in template for mark in _NOT_HERMES):
         return HERMES
     return next((parser for mark, parser in _MARKS if mark in template), None)
-
-
-@cache
-def _template(model: Path) -> str:
-    """Return the chat template in a model's folder, empty when there is none."""
-    own_file = model / "chat_template.jinja"
-    if own_file.is_file():
-        return own_file.read_text(encoding="utf-8")
-    config = model / "tokenizer_config.json"
-    if not config.is_file():
-        return ""
-    template = json.loads(config.read_text(encoding="utf-8")).get("chat_template", "")
-    return template if isinstance(template, str) else json.dumps(template)

@@ -45,13 +45,15 @@ class EngineFailed(RftError):
 class EngineSpec:
     """What a server loads. Specs that are equal share one server.
 
-    `max_lora_rank` is 0 for weights without adapters; `tool_parser` is the name of vLLM's parser.
+    `max_lora_rank` is 0 for weights without adapters; `tool_parser` is the name of vLLM's parser;
+    `chat_template` is a file that stands in for the template beside the weights.
     """
 
     model: Path
     context_tokens: int
     max_lora_rank: int = 0
     tool_parser: str = HERMES
+    chat_template: Path | None = None
 
 
 def rank_class(adapter: Path) -> int:
@@ -173,6 +175,7 @@ def server_command(spec: EngineSpec, socket: Path) -> tuple[str, ...]:
         *("--enable-auto-tool-choice", "--tool-call-parser", spec.tool_parser),
         *("--exclude-tools-when-tool-choice-none", "--enable-prompt-tokens-details"),
         *(lora if spec.max_lora_rank else ()),
+        *(("--chat-template", str(spec.chat_template)) if spec.chat_template else ()),
         *(("--enforce-eager", "--worker-cls", CPU_WORKER) if is_cpu_build() else ()),
     )
 

@@ -60,7 +60,10 @@ class ModelRouter:
         weights = await self._weights(target, target.artifact, base)
         if target.kind == "full" or self._merge_adapters:
             spec = EngineSpec(
-                model=weights.path, context_tokens=base.context_tokens, tool_parser=parser
+                model=weights.path,
+                context_tokens=base.context_tokens,
+                tool_parser=parser,
+                chat_template=base.chat_template,
             )
             async with self._pool.use(spec) as engine:
                 yield Served(engine.client, OWN, dialect)
@@ -91,4 +94,5 @@ def _shared(base: BaseModel, rank: int, parser: str) -> EngineSpec:
         context_tokens=base.context_tokens,
         max_lora_rank=rank,
         tool_parser=parser,
+        chat_template=base.chat_template,
     )

@@ -17,14 +17,15 @@ from core.errors import NO_SPACE, ConfigurationError, StaleFence, StorageError
 from core.fenced import FencedWriter
 from core.models import Job, Metric
 from core.process.environment import clean_environment
-from graders.client import start_grader_process
 from graders.errors import GraderProcessError
+from trainer import allocator
 from workers.context import Context
 from workers.evals.of_job import JobRuns
 from workers.supervisor import jobdir, names
 from workers.supervisor.checkpoints import CheckpointStore, forget_states
 from workers.supervisor.dry_run import with_judge_prices
 from workers.supervisor.grace import Grace, WorkerStopping
+from workers.supervisor.graders import start_graders
 from workers.supervisor.heartbeat import Heartbeat
 from workers.supervisor.outcome import MAX_FAILED_ATTEMPTS, Ending, conclude, explain
 from workers.supervisor.process import TrainerProcess
@@ -124,15 +125,17 @@ class Attempt:
 
     def _run_trainer(self, stack: ExitStack) -> Ending | None:
         environment = clean_environment(os.environ)
-        spec = self._job.method["reinforcement"]["grader"]
-        # Only this process gets the keys of judges; the trainer does without.
-        keys = self._context.judges.environment(spec)
-        grader = start_grader_process(spec, self._directory, env={**environment, **keys})
-        stack.callback(grader.close)
+        sockets = start_graders(
+            self._job,
+            self._context.judges,
+            self._directory,
+            environment=environment,
+            stack=stack,
+        )
         trainer = TrainerProcess(
             [*self._conduct.command, str(self._directory)],
             directory=self._directory,
-            environment={**environment, "RFT_GRADER_SOCKET": str(grader.socket_path)},
+            environment={**environment, **allocator.ENVIRONMENT, **sockets},
         )
         uploads = Uploads(self._conduct.store_retry_s)
         # Unwound in reverse: the trainer dies first, so a lost job is not trained while an upload

@@ -75,7 +75,12 @@ def make_spec(context: Context, job: Job) -> TrainSpec:
     return TrainSpec(
         job_id=job.id,
         seed=job.seed,
-        model=ModelSpec(id=base.id, path=base.path, context_tokens=base.context_tokens),
+        model=ModelSpec(
+            id=base.id,
+            path=base.path,
+            context_tokens=base.context_tokens,
+            chat_template=base.chat_template,
+        ),
         init="init" if job.init_from else None,
         adapter=AdapterSpec(
             rank=values["lora_rank"],
@@ -92,8 +97,9 @@ def make_spec(context: Context, job: Job) -> TrainSpec:
         limits=_limits(method["limits"]),
         checkpoint_interval=CHECKPOINT_INTERVAL,
         engine=settings.trainer_engine,
-        dtype=settings.trainer_dtype,
+        dtype=base.dtype or settings.trainer_dtype,
         threads=settings.trainer_threads,
+        processes=settings.trainer_processes,
         sampler_memory_share=settings.trainer_sampler_memory_share,
     )
 

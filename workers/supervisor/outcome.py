@@ -17,7 +17,11 @@ MAX_FAILED_ATTEMPTS = 3
 #: Something outside the job must change first, so it waits for the user.
 _PAUSING = frozenset({"no_disk", "grader_failures", "no_model"})
 #: Another attempt would end the same way.
-_FATAL = frozenset({"diverged", "invalid_data", "data_gone", "no_spread"})
+_FATAL = frozenset(
+    {"diverged", "entropy_collapse", "kl_runaway", "invalid_data", "data_gone", "no_spread"}
+)
+#: The model went astray; what it was before stands in its checkpoints.
+_ASTRAY = frozenset({"diverged", "entropy_collapse", "kl_runaway"})
 #: Nothing is wrong with the job: another attempt costs it nothing.
 _BLAMELESS = frozenset({"paused", "store_unreachable", "worker_stopping"})
 
@@ -85,7 +89,7 @@ def conclude(writer: FencedWriter, ending: Ending, *, failed_attempts: int, kind
     """
     goes_on = _GOES_ON[kind]
     if ending.reason in _FATAL or (ending.reason in _PAUSING and kind == DRY_RUN):
-        _fail(writer, ending, ending.message)
+        _fail(writer, ending, ending.message + _what_is_left(writer, ending))
     elif ending.reason in _PAUSING:
         writer.event(ending.message, level="error", data=ending.data)
         writer.transition("paused")
@@ -108,6 +112,14 @@ def gave_up(last: str, kind: str) -> str:
         f"Training stopped {MAX_FAILED_ATTEMPTS} times without reaching another checkpoint. "
         f"The last time: {last}"
     )
+
+
+def _what_is_left(writer: FencedWriter, ending: Ending) -> str:
+    """Which model is still of use, for a job whose training went wrong."""
+    last = writer.last_checkpoint() if ending.reason in _ASTRAY else None
+    if last is None or last.step == 0:
+        return ""
+    return f" The checkpoint of step {last.step} is kept and can be used as the model {last.name}."
 
 
 def _fail(writer: FencedWriter, ending: Ending, message: str) -> None:

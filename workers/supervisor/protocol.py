@@ -87,10 +87,21 @@ class ResultFile(_Report):
 
 
 class Warned(_Report):
-    """A sentence that the user should see."""
+    """A sentence that the user should see; with a code for programs, and the numbers behind it."""
 
     type: Literal["warning"]
     message: str
+    code: str | None = None
+    data: dict[str, Any] = {}
+
+
+class Stopped(_Report):
+    """Training ends before its last step, and what was learned is the result."""
+
+    type: Literal["stopped"]
+    reason: Literal["plateau", "max_train_seconds", "max_tokens"]
+    message: str
+    data: dict[str, Any]
 
 
 class Progress(_Report):
@@ -132,6 +143,8 @@ class Ended(_Report):
         "invalid_data",
         "weights_mismatch",
         "no_spread",
+        "entropy_collapse",
+        "kl_runaway",
         "error",
     ]
     message: str
@@ -147,6 +160,7 @@ Report = Annotated[
     | CheckpointWritten
     | ResultFile
     | Warned
+    | Stopped
     | Progress
     | Probed
     | DryRunReported

@@ -25,6 +25,7 @@ from workers.supervisor.protocol import (
     ResultFile,
     Rollouts,
     Started,
+    Stopped,
     Warned,
     parse_json,
 )
@@ -98,8 +99,11 @@ class Recorder:
                 self._checkpoint(report)
             case ResultFile():
                 self.result_files[report.filename] = self._path(report.path)
-            case Warned(message=message):
-                self._writer.event(message, level="warn", phase=self._phase, step=self._step)
+            case Warned(message=message, code=code, data=data):
+                coded = None if code is None else {"code": code, **data}
+                self._remark(message, level="warn", data=coded)
+            case Stopped(message=message, reason=reason, data=data):
+                self._remark(message, level="warn", data={"code": reason, **data})
             case Progress(phase="dry_run"):
                 self._step, self._total_steps = report.done, report.total
                 self._progress()
@@ -112,6 +116,9 @@ class Recorder:
                 self.dry_run = self._read_json(report.path)
             case Ended():
                 self.ended = report
+
+    def _remark(self, message: str, *, level: str, data: dict[str, Any] | None) -> None:
+        self._writer.event(message, level=level, data=data, phase=self._phase, step=self._step)
 
     def _started(self, report: Started) -> None:
         self._step, self._total_steps = report.step, report.total_steps

@@ -155,7 +155,7 @@ def test_the_look_changes_no_number_of_the_training(make_job: MakeJob) -> None:
 
 def test_a_resumed_job_looks_again_only_before_its_first_step(make_job: MakeJob) -> None:
     first = make_job("first", spread_check="refuse")
-    reports = reports_until_paused(first, saying="after step 1")
+    reports = reports_until_paused(first, saying="after step 1", type="metrics", phase="rl")
     assert len([r for r in reports if r["type"] == "probe"]) == 1
     second = make_job("second", spread_check="refuse")
     last = [r for r in reports if r["type"] == "checkpoint"][-1]

@@ -9,7 +9,7 @@ from graders.outcome import Failure
 from tests.trainer.rollouts import group
 from trainer.errors import GraderFailures
 from trainer.reinforcement.probe import Probe, probe
-from trainer.reinforcement.step import Sampled
+from trainer.reinforcement.rollouts import Sampled
 from trainer.sampling import Rollout
 from trainer.spec import TrainSpec
 
@@ -41,7 +41,7 @@ class Steps:
         rollouts: list[Rollout] = []
         for index in range(self._batch):
             rollouts += group(*scores[index % len(scores)], row=index)
-        return Sampled(rollouts, 1.0)
+        return Sampled(rollouts, 1.0, weights=0)
 
 
 def look(spec: TrainSpec, *steps: Sequence[Sequence[Any]]) -> tuple[Probe, list[int]]:

@@ -1,0 +1,1 @@
+"""The page of all benchmarks, written from the JSON that they leave."""

@@ -1,0 +1,1 @@
+"""How fast a reinforcement step is: ours, TRL's `GRPOTrainer`, and a plain loop, side by side."""

@@ -1,0 +1,114 @@
+"""Supervised jobs on the tiny model."""
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.trainer.offline_jobs import MakeJob, conversation, curve, of, supervised_job, write_rows
+from tests.trainer.reports import reports_of, reports_until_paused
+from trainer.errors import InvalidData
+
+
+def test_a_job_learns_and_reports_in_openais_names(make_job: MakeJob) -> None:
+    job_dir = supervised_job(make_job)
+    reports = reports_of(job_dir)
+    assert [r["phase"] for r in of(reports, "phase")] == ["loading", "supervised", "export"]
+    steps = curve(reports)
+    assert sorted(steps) == list(range(1, 9))
+    assert {"train_loss", "train_mean_token_accuracy"} <= steps[1].keys()
+    # Rows are read in epochs of 8 with 3 a step: the ends are in steps 3, 6 and 8.
+    full = [step for step, data in steps.items() if "full_valid_loss" in data]
+    assert full == [3, 6, 8]
+    assert {"valid_loss", "valid_mean_token_accuracy"} <= steps[2].keys()
+    assert {"full_valid_loss", "full_valid_mean_token_accuracy"} <= steps[8].keys()
+    assert "valid_loss" not in steps[1]
+    assert steps[8]["train_loss"] < 0.6 * steps[1]["train_loss"]
+    assert steps[8]["full_valid_loss"] < 0.9 * steps[3]["full_valid_loss"]
+    assert steps[8]["full_valid_mean_token_accuracy"] > steps[3]["full_valid_mean_token_accuracy"]
+
+
+def test_every_epoch_leaves_a_checkpoint_and_the_last_step_the_model(make_job: MakeJob) -> None:
+    job_dir = supervised_job(make_job, checkpoint_interval=100)
+    reports = reports_of(job_dir)
+    checkpoints = of(reports, "checkpoint")
+    assert [(c["phase"], c["step"], c["state"]) for c in checkpoints] == [
+        ("supervised", 3, True),
+        ("supervised", 6, True),
+        ("export", 8, False),
+    ]
+    assert checkpoints[-1]["final"]
+    assert checkpoints[-1]["metrics"]["full_valid_loss"] == curve(reports)[8]["full_valid_loss"]
+    # "ab" and the end of the turn, 24 times.
+    assert checkpoints[-1]["trained_tokens"] == 8 * 3 * 3
+    proof = checkpoints[-1]["proof"]
+    assert proof["prompts"] == 8 and proof["differs_from_base"]
+    assert proof["max_difference"] < proof["tolerance"]
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_a_paused_job_ends_with_the_curve_of_one_that_was_not(
+    make_job: MakeJob, rank: int
+) -> None:
+    adapter = {"rank": rank}
+    whole = curve(reports_of(supervised_job(make_job, name="whole", adapter=adapter)))
+    job_dir = supervised_job(make_job, name="paused", adapter=adapter)
+    before = reports_until_paused(job_dir, saying="Paused after step 1.")
+    stored = job_dir / of(before, "checkpoint")[-1]["path"]
+    stored.rename(job_dir / "resume")
+    after = reports_of(job_dir)
+    assert of(after, "started")[0]["resumed"] and of(after, "started")[0]["step"] == 1
+    assert curve(before) | curve(after) == whole
+
+
+def test_micro_batches_change_nothing(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = curve(reports_of(supervised_job(make_job, name="one")))
+    monkeypatch.setattr("trainer.watch.memory.MicroBatch.tokens", 1)
+    many = curve(reports_of(supervised_job(make_job, name="many")))
+    for step, data in one.items():
+        assert many[step]["train_loss"] == pytest.approx(data["train_loss"], abs=1e-5)
+        assert many[step]["grad_norm"] == pytest.approx(data["grad_norm"], rel=1e-3)
+
+
+def test_without_a_validation_file_nothing_is_measured(make_job: MakeJob) -> None:
+    data = {"train": "data/train.jsonl", "validation": None, "warm_start": None}
+    reports = reports_of(supervised_job(make_job, data=data))
+    assert not any("valid" in name for step in curve(reports).values() for name in step)
+    assert of(reports, "checkpoint")[-1]["final"]
+
+
+def test_the_loss_is_the_mean_over_all_learnt_tokens(make_job: MakeJob) -> None:
+    """A long answer weighs more than a short one, and what is not learnt weighs nothing."""
+    job_dir = supervised_job(make_job, method={"batch_size": 2, "max_steps": 1, "epochs": 1})
+    rows = [conversation("q", "a"), conversation("q", "abcdefgh")]
+    for row in rows:
+        write_rows(job_dir / "data/train.jsonl", [row, row])
+    write_rows(job_dir / "data/train.jsonl", rows)
+    write_rows(job_dir / "data/validation.jsonl", rows)
+    data = curve(reports_of(job_dir))[1]
+    assert data["trained_tokens"] == 2 + 9
+    assert math.isfinite(data["train_loss"])
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [({"max_tokens": 30}, "max_tokens"), ({"plateau_window": 3}, "plateau")],
+)
+def test_limits_end_a_job_with_its_model(
+    make_job: MakeJob, limits: dict[str, Any], reason: str
+) -> None:
+    # A rate that teaches nothing, so that the validation loss stays where it is.
+    method = {"learning_rate": 1e-9, "epochs": 20, "max_steps": 40}
+    reports = reports_of(supervised_job(make_job, limits=limits, method=method))
+    (stopped,) = of(reports, "stopped")
+    assert stopped["reason"] == reason
+    final = of(reports, "checkpoint")[-1]
+    assert final["final"] and final["step"] < 40
+    assert "full_valid_loss" in final["metrics"]
+
+
+def test_a_row_beyond_the_context_is_refused(make_job: MakeJob) -> None:
+    job_dir = supervised_job(make_job)
+    write_rows(job_dir / "data/train.jsonl", [conversation("q", "a" * 600)])
+    with pytest.raises(InvalidData, match=r"Row 1 of train.jsonl has 6\d\d tokens.*context of 512"):
+        reports_of(job_dir)

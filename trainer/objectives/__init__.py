@@ -1,0 +1,1 @@
+"""Advantages and losses as pure functions of tensors, for every algorithm."""

@@ -1,0 +1,1 @@
+"""Learning from pairs of answers, one of which is preferred."""

@@ -1,0 +1,30 @@
+"""Whether a token was the most likely one; logits are needed only where that is not plain."""
+
+import math
+
+import torch
+from torch import Tensor
+
+#: Positions whose logits are in memory at once.
+SLICE = 512
+
+#: A token with more than half of the probability is the most likely one. A little more, because
+#: sums of rounded probabilities may pass 1.
+SURE = math.log(0.51)
+
+
+@torch.no_grad()
+def most_likely(hidden_NH: Tensor, weight: Tensor, targets_N: Tensor, logp_N: Tensor) -> Tensor:
+    """1 for each token that no other was more likely than, else 0: ``[N]`` in float32.
+
+    Args:
+        weight: the head's matrix, ``[vocabulary, H]``.
+        logp_N: the tokens' log-probabilities, which spare most of them a second look.
+    """
+    hit_N = logp_N > SURE
+    unsure = (~hit_N).nonzero().squeeze(1)
+    for part in unsure.split(SLICE):
+        logits = hidden_NH[part] @ weight.T
+        own = logits.gather(1, targets_N[part, None]).squeeze(1)
+        hit_N[part] = own >= logits.amax(dim=1)
+    return hit_N.float()
