@@ -17,7 +17,7 @@ MODEL_TESTS := tests/e2e tests/serving/test_vllm.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup ready packages project dashboard demo up test test-fast trl qlora lint lock clean
-.PHONY: bench-graders bench-api bench-learning bench-report
+.PHONY: bench-graders bench-api bench-rl bench-learning bench-report
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -103,6 +103,9 @@ bench-graders: setup  ## how fast graders are, each figure beside its floor
 
 bench-api: setup  ## how fast the API is, each figure beside its floor
 	$(BIN)/python -m bench.api
+
+bench-rl: setup trl  ## how fast a reinforcement step is, beside TRL and a plain loop (two hours)
+	$(BIN)/python -m bench.rl
 
 bench-learning: setup $(TRL)/.tasks  ## learn four tasks with ours and with TRL (hours; goes on where it was)
 	$(BIN)/python -m bench.learning

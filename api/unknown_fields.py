@@ -59,7 +59,7 @@ def refuse_unknown_fields(model: type[BaseModel], body: Mapping[str, Any]) -> No
     unknown = list(_unknown(model, body, ""))
     if not unknown:
         return
-    elsewhere = {path.rpartition(".")[2]: path for path in _paths(model, "", frozenset())}
+    elsewhere = {path.rpartition(".")[2]: path for path in _paths(model, body, "", frozenset())}
     named, listings = [], {}
     for path, siblings in unknown:
         place, _, name = path.rpartition(".")
@@ -135,11 +135,18 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models(argument)
 
 
-def _paths(model: type[BaseModel], prefix: str, above: frozenset[type[BaseModel]]) -> Iterator[str]:
-    """Yield the path of every field below `model`, shallow ones last."""
+def _paths(
+    model: type[BaseModel], body: Any, prefix: str, above: frozenset[type[BaseModel]]
+) -> Iterator[str]:
+    """Yield the path of every field that is read of such a body, shallow ones last."""
+    given = body if isinstance(body, Mapping) else {}
+    fields: Mapping[str, Any] = {**model.model_fields, **given}
+    read = model.considered(fields) if issubclass(model, Method) else fields
     for name, field in model.model_fields.items():
+        if name not in read:
+            continue
         path = prefix + (field.alias or name)
         for inner in _models(field.annotation):
             if inner not in above:
-                yield from _paths(inner, f"{path}.", above | {inner})
+                yield from _paths(inner, given.get(name), f"{path}.", above | {inner})
         yield path

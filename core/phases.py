@@ -10,12 +10,18 @@ PLACE = {
     "base_evaluation": 1,
     "warm_start": 2,
     "warm_start_evaluation": 3,
+    "reference": 3,
     "rl": 4,
+    "supervised": 4,
+    "dpo": 4,
     "dry_run": 4,
     "step_evaluation": 4,
     "final_evaluation": 5,
     "export": 6,
 }
+
+#: The phase whose steps are a job's own, by the type of its method.
+STEPS_OF = {"reinforcement": "rl", "supervised": "supervised", "dpo": "dpo"}
 
 
 def beyond(

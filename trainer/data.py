@@ -146,6 +146,7 @@ def _said(message: dict[str, Any]) -> str:
 
 def text_of(content: Any) -> str | None:
     """The text of a message's content, its parts put together; ``None`` for none."""
-    if not isinstance(content, list):
-        return content
-    return "".join(part["text"] for part in content if part["type"] == "text")
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if part["type"] == "text")
+    text: str | None = content
+    return text

@@ -11,8 +11,8 @@
     ├── NoSpread           exit 10 hardly any group has a spread of scores to learn from
     ├── EntropyCollapse    exit 11 answers have become nearly the same every time
     ├── KlRunaway          exit 12 the policy runs away from where it started
-    ├── UnusableModel      exit 20 the base model or the adapter cannot be trained
-    └── RankLost           exit 21 a process of the data-parallel team ended
+    ├── UnusableModel      exit 13 the base model or the adapter cannot be trained
+    └── RankLost           exit 14 a process of the data-parallel team ended
 
 To add one: subclass, choose a free exit code and a ``reason``, draw it above.
 """
@@ -95,10 +95,10 @@ class KlRunaway(TrainerError):
 class UnusableModel(TrainerError):
     """The base model, its tokenizer or the adapter asked for cannot be trained here."""
 
-    reason, exit_code = "unusable_model", 20
+    reason, exit_code = "unusable_model", 13
 
 
 class RankLost(TrainerError):
     """A process that shares the work of the updates ended, or does not answer."""
 
-    reason, exit_code = "rank_lost", 21
+    reason, exit_code = "rank_lost", 14

@@ -176,12 +176,13 @@ def _check_tokens(spec: BaseSpec, model: Any, tokenizer: Any) -> None:
 
 
 def _adapted(model: Any, name: str, adapter: AdapterSpec) -> Any:
-    _targets(model, name, adapter)
     config = LoraConfig(
         r=adapter.rank,
         lora_alpha=adapter.alpha,
         lora_dropout=0.0,
-        target_modules=adapter.targets,
+        # By name: peft's own "all-linear" takes the tensors of experts too, which no server can
+        # add an adapter to.
+        target_modules=_targets(model, name, adapter),
         task_type="CAUSAL_LM",
     )
     return get_peft_model(model, config, autocast_adapter_dtype=False)

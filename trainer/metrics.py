@@ -55,6 +55,7 @@ def step_metrics(
         "reasoning_tokens_mean": 0.0,
         "valid_reasoning_tokens_mean": 0.0 if valid else None,
         "completion_tokens_mean": _mean_tokens(train),
+        "sampled_tokens": sum(len(r.completion.token_ids) for r in train),
         "mean_unresponsive_rewards": sum(r.score is None for r in train) / len(train),
         "scores": {
             "train_reward_mean": mean_score(train),

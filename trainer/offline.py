@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from trainer import checkpoint
 from trainer.architecture import check_architecture
 from trainer.channel import Channel
-from trainer.data import PromptRow, batch_for_step
+from trainer.data import batch_for_step
 from trainer.errors import Diverged, Paused
 from trainer.job import PROOF_ROWS, Job
 from trainer.means import Means
@@ -23,6 +23,7 @@ from trainer.packing import Group
 from trainer.parallel import Team
 from trainer.schedule import rate_share
 from trainer.spec import PreferenceSpec, SupervisedSpec, TrainSpec
+from trainer.watch.memory import memory_used
 
 Row = TypeVar("Row")
 Found = TypeVar("Found")
@@ -47,8 +48,12 @@ class OfflineJob(Job, Generic[Row]):
         self.phase = spec.method.type
         self.rows = self.load(job_dir / spec.data.train)
         self.validation = self.load(job_dir / spec.data.validation) if spec.data.validation else []
-        prompts = [group.prompt for group in self.answers(self.rows)]
-        check_architecture(self.policy, [PromptRow(0, max(prompts, key=len), [], {})])
+        rows = [(g.prompt, max(map(len, g.completions))) for g in self.answers(self.rows)]
+        check_architecture(
+            self.policy,
+            max((prompt for prompt, _ in rows), key=len),
+            longest=max(len(prompt) + answer for prompt, answer in rows),
+        )
 
     # --- what a method adds -------------------------------------------------------------------
 
@@ -109,6 +114,8 @@ class OfflineJob(Job, Generic[Row]):
         full = self._ends_epoch(step) or step == total
         data |= self._validate(full=full)
         data["timing"] = _timing(updated - began, time.perf_counter() - updated)
+        speed = data["trained_tokens"] / (updated - began)
+        data |= {"throughput": {"training_tokens_per_s": speed}, "memory": memory_used()}
         self.reports.learned(self.phase, step, total, data)
         if step < total:
             # Asked once: a wish that comes while the checkpoint is written waits for the next step.

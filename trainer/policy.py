@@ -16,7 +16,9 @@ from peft.tuners.lora import LoraLayer
 from torch import Tensor
 
 from trainer import attention
+from trainer.checkpoint_form import checkpoint_form
 from trainer.errors import Diverged
+from trainer.head import logit_scale
 from trainer.loading import BaseSpec, load_model
 from trainer.logprob import chunked_logprob
 from trainer.packing import Group, PackedRow, pack
@@ -42,6 +44,7 @@ class Policy:
         self.tokenizer = tokenizer
         self.lora_rank = lora_rank
         self.device: torch.device = model.device
+        self._logit_scale = logit_scale(model.config)
         self.trainable = {n: p for n, p in model.named_parameters() if p.requires_grad}
         self.masters = {n: p.detach().float().clone() for n, p in self.trainable.items()}
         for name, parameter in self.trainable.items():
@@ -157,6 +160,10 @@ class Policy:
 
         A tied head appears once, as in a checkpoint.
         """
+        base = self.model.get_base_model() if isinstance(self.model, PeftModel) else self.model
+        yield from checkpoint_form(base, self._folded_weights())
+
+    def _folded_weights(self) -> Iterator[tuple[str, Tensor]]:
         if not isinstance(self.model, PeftModel):
             yield from self.model.named_parameters()
             return
@@ -196,7 +203,7 @@ class Policy:
             layout=row.layout,
         )
         hidden_SH: Tensor = output.last_hidden_state[0]
-        return hidden_SH
+        return hidden_SH if self._logit_scale == 1.0 else hidden_SH * self._logit_scale
 
     def _move_grad(self, name: str) -> Any:
         master = self.masters[name]

@@ -5,6 +5,8 @@ expanded to the compute type when they are used. The sampler gets the expanded w
 samples from the very model that is trained; the exported adapter is served on the base as it is.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -52,9 +54,25 @@ def keep_unpacked(model: Any) -> None:
 def to_float32(model: Any) -> None:
     """Compute in float32 from now on; weights in 4 bits stay as they are."""
     torch.nn.Module.float(model)  # transformers' own refuses models in 4 bits
-    for module in model.modules():
-        if hasattr(module, "compute_type_is_set"):
-            module.compute_dtype, module.compute_type_is_set = torch.float32, True
+    for module in _in_4_bits(model):
+        module.compute_dtype, module.compute_type_is_set = torch.float32, True
+
+
+@contextmanager
+def computing_in(model: Any, dtype: torch.dtype) -> Iterator[None]:
+    """Let layers in 4 bits compute in another type for a while."""
+    before = [(module, module.compute_dtype) for module in _in_4_bits(model)]
+    for module, _ in before:
+        module.compute_dtype = dtype
+    try:
+        yield
+    finally:
+        for module, kept in before:
+            module.compute_dtype = kept
+
+
+def _in_4_bits(model: Any) -> list[Any]:
+    return [module for module in model.modules() if hasattr(module, "compute_type_is_set")]
 
 
 def plain(parameter: Tensor) -> Tensor:

@@ -17,9 +17,6 @@ from trainer.sampling import Rollout
 from trainer.spec import TrainSpec
 from trainer.watch.finding import Finding, Stop
 
-#: Share of cut completions from which the user is warned.
-TRUNCATION_WARNING_SHARE = 0.1
-
 #: Seconds between two signs of life.
 SIGN_OF_LIFE_S = 10.0
 
@@ -31,7 +28,6 @@ class Reports:
         self.out = job_dir / "out"
         self._channel, self._spec, self._job_dir = channel, spec, job_dir
         self._last_sign = time.monotonic()
-        self._warned: set[str] = set()
 
     def progress(self, done: int, total: int, *, phase: str = "sampling") -> None:
         """A sign of life during long sampling or measuring; most calls say nothing."""
@@ -59,8 +55,6 @@ class Reports:
             group_size=self._spec.reinforcement.hyperparameters.group_size,
         )
         self._channel.report("metrics", phase="rl", step=step, total_steps=total, data=data)
-        self._warn_of_truncation(step, data)
-        self._warn_of_abstention(step, data)
         return data
 
     def probe(self, found: Probe) -> None:
@@ -117,7 +111,7 @@ class Reports:
         step: int,
         proof: dict[str, Any] | None = None,
     ) -> None:
-        """Report a complete checkpoint directory; ``proof`` is that of the final one, the export."""
+        """Report a complete checkpoint directory; ``proof`` is that of the export."""
         self._channel.report(
             "checkpoint",
             phase=phase,
@@ -153,26 +147,6 @@ class Reports:
             "rollouts", step=step, split=split, path=self._relative(path), count=count
         )
 
-    def _warn_of_truncation(self, step: int, data: dict[str, Any]) -> None:
-        """Say once that completions are cut: cut ones carry no gradient."""
-        if data["truncated_share"] > TRUNCATION_WARNING_SHARE:
-            self._warn_once(
-                "truncation",
-                f"{data['truncated_share']:.0%} of the completions of step {step} were cut "
-                "at max_completion_tokens and teach nothing; raise it, or ask for shorter answers.",
-                {"truncated_share": data["truncated_share"]},
-            )
-
-    def _warn_of_abstention(self, step: int, data: dict[str, Any]) -> None:
-        """Say once that a step had nothing to learn from, as its grader had no opinion."""
-        if data["abstentions"] and data["train_mean_reward"] is None:
-            self._warn_once(
-                "abstention",
-                f"No completion of step {step} got a score: the grader abstained on "
-                f"{data['abstentions']}. Such steps teach nothing.",
-                {"abstentions": data["abstentions"]},
-            )
-
     def warn(self, message: str) -> None:
         """Report a sentence that the user should see."""
         self._channel.report("warning", message=message)
@@ -186,11 +160,6 @@ class Reports:
     def stopped(self, stop: Stop) -> None:
         """Report that training ends early, and what was learned is the result."""
         self._channel.report("stopped", reason=stop.reason, message=stop.message, data=stop.data)
-
-    def _warn_once(self, code: str, message: str, data: dict[str, Any]) -> None:
-        if code not in self._warned:
-            self._warned.add(code)
-            self.finding(Finding(code, message, data))
 
     def _relative(self, path: Path) -> str:
         return str(path.relative_to(self._job_dir))

@@ -43,6 +43,8 @@ class LimitsSpec(_Strict):
     """What ends a job early. ``None`` and zeros limit nothing."""
 
     max_train_seconds: int | None
+    #: What earlier attempts of the job took, also those that left no checkpoint.
+    seconds_before: float = Field(ge=0)
     max_tokens: int | None
     plateau_window: int = Field(ge=0)
     min_entropy: float = Field(ge=0)

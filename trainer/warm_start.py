@@ -11,10 +11,11 @@ from torch import Tensor
 
 from trainer.demonstrations import Demonstration
 from trainer.errors import Diverged
-from trainer.packing import TOKEN_BUDGET, Group, micro_batches
+from trainer.means import Means
 from trainer.policy import Policy
 from trainer.schedule import rate_share
 from trainer.spec import WarmStartSpec
+from trainer.watch.watch import Watch
 
 #: How often the validation rows are asked which weights are best.
 SELECTIONS = 5
@@ -45,7 +46,9 @@ def warm_start(
     *,
     seed: int,
     state: WarmStartState,
+    learn: Callable[[list[Demonstration]], Means],
     validate: Callable[[], float | None],
+    watch: Watch,
     report: Callable[[int, int, dict[str, Any]], None],
     after_step: Callable[[WarmStartState], None],
 ) -> None:
@@ -54,7 +57,9 @@ def warm_start(
     Args:
         policy: with an optimiser that was started, or read from a checkpoint.
         state: where to begin; kept up to date.
+        learn: adds up the gradients of an update and returns its figures.
         validate: mean validation reward of the policy as it is; ``None`` when there is none.
+        watch: may end it early.
         report: called after every update with (step, total steps, metrics).
         after_step: called after every update but the last, when everything about it is in
             ``state``; what it raises ends the warm start there.
@@ -62,9 +67,20 @@ def warm_start(
     batches = list(_batches(demonstrations, spec, seed))
     checks = {round(len(batches) * (i + 1) / SELECTIONS) for i in range(SELECTIONS)}
     for step, batch in enumerate(batches[state.step :], start=state.step + 1):
+        if watch.before_step("warm_start"):
+            break
         rate = spec.learning_rate * rate_share(step, len(batches))
-        loss, tokens = supervised_step(policy, batch, rate)
-        metrics: dict[str, Any] = {"train_loss": loss, "learning_rate": rate}
+        figures = learn(batch)
+        if not math.isfinite(figures["loss"]):
+            raise Diverged("The warm start's loss is not finite. Lower warm_start.learning_rate.")
+        norm, tokens = policy.update(rate), sum(d.tokens for d in batch)
+        watch.counted("warm_start", tokens)
+        metrics: dict[str, Any] = {
+            **figures.named("train"),
+            "learning_rate": rate,
+            "grad_norm": norm,
+            "trained_tokens": tokens,
+        }
         if step in checks:
             reward = validate()
             metrics["full_valid_mean_reward"] = reward
@@ -73,7 +89,7 @@ def warm_start(
         report(step, len(batches), metrics)
         if step < len(batches):
             after_step(state)
-    if state.best is not None and state.best_step < len(batches):
+    if state.best is not None and state.best_step < state.step:
         with torch.no_grad():
             for name, master in policy.masters.items():
                 master.copy_(state.best[name])
@@ -87,28 +103,6 @@ def _keep_best(state: WarmStartState, step: int, reward: float | None, policy: P
     ):
         state.best_step, state.best_reward = step, reward
         state.best = {name: master.detach().clone() for name, master in policy.masters.items()}
-
-
-def supervised_step(
-    policy: Policy, batch: list[Demonstration], learning_rate: float
-) -> tuple[float, int]:
-    """One update on the mean negative log-likelihood of all target tokens of the batch.
-
-    Returns:
-        The loss in nats per token, and how many tokens it is over.
-    """
-    groups = [Group(d.prompt_ids, [d.target_ids]) for d in batch]
-    tokens = sum(len(d.target_ids) for d in batch)
-    total = 0.0
-    for indices in micro_batches(groups, TOKEN_BUDGET):
-        logp, _ = policy.logprobs([groups[i] for i in indices], temperature=1.0)
-        loss = -logp.sum() / tokens
-        loss.backward()  # type: ignore[no-untyped-call]
-        total += loss.item()
-    if not math.isfinite(total):
-        raise Diverged("The warm start's loss is not finite. Lower warm_start.learning_rate.")
-    policy.update(learning_rate)
-    return total, tokens
 
 
 def _batches(

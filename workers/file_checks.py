@@ -50,7 +50,7 @@ def check_report(report: Report, param: str, file_id: str, base: BaseModel) -> N
 
 def check_lengths(
     base: BaseModel,
-    files: Iterable[tuple[str, str, Path]],
+    files: Iterable[tuple[str, Kind, str, Path]],
     *,
     room: int,
     reference_field: str | None,
@@ -58,13 +58,13 @@ def check_lengths(
     """Raise Refused when rows do not fit into the model's context; returns warnings.
 
     Args:
-        files: of each, what the job calls it, its id and where it lies.
-        room: tokens that a completion may need.
+        files: of each, what the job calls it, what it holds, its id and where it lies.
+        room: tokens that a completion may need after a prompt.
         reference_field: what a warm start learns after the prompts of the training file.
     """
-    for param, file_id, path in files:
-        kind = "warm_start" if param == "warm_start_file" else "reinforcement"
-        limits = [(base.context_tokens if kind == "warm_start" else base.context_tokens - room, "")]
+    for param, kind, file_id, path in files:
+        answered = kind != "reinforcement"
+        limits = [(base.context_tokens if answered else base.context_tokens - room, "")]
         if param == "training_file" and reference_field:
             limits.append((base.context_tokens, reference_field))
         for limit, target in limits:

@@ -1,6 +1,7 @@
 """How long the rows of a file are, in tokens of the model that is to be trained.
 
-    python -m workers.prompt_lengths MODEL FILE LIMIT [--kind KIND] [--target FIELD] [--template FILE]
+    python -m workers.prompt_lengths MODEL FILE LIMIT [--kind KIND] [--target FIELD]
+        [--template FILE]
 
 Counting needs the model's tokenizer, whose libraries take half a gigabyte of memory and seconds to
 load. So it happens in a process of its own, and only when a row may be too long by its bytes: a
@@ -28,6 +29,9 @@ TEMPLATE_TOKENS, MESSAGE_TOKENS = 256, 32
 #: How long counting may take, in seconds: tens of thousands of long rows.
 TIMEOUT_S = 300.0
 
+#: The answers of a preference.
+_OUTPUTS = ("preferred_output", "non_preferred_output")
+
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json")
 
 
@@ -37,7 +41,7 @@ def too_long(
     """Return a report of the rows with more than `limit` tokens, None when there are none.
 
     Args:
-        kind: reinforcement counts the prompt; warm_start the prompt and the answer.
+        kind: what a row holds; reinforcement counts the prompt, the others the answers too.
         target: the field that is learnt after the prompt, which then counts too.
 
     Raises:
@@ -68,16 +72,35 @@ def too_long(
 
 def at_most(row: dict[str, Any], target: str | None = None) -> int:
     """An upper bound of a row's tokens, which costs nothing."""
-    said = [row["messages"], row.get("tools"), row.get(target) if target else None]
+    given = row.get("input", row)
+    said = [given["messages"], given.get("tools"), row.get(target) if target else None]
+    said += [row.get(name) for name in _OUTPUTS]
     size = sum(len(json.dumps(part, ensure_ascii=False).encode()) for part in said if part)
-    return TEMPLATE_TOKENS + MESSAGE_TOKENS * len(row["messages"]) + size
+    return TEMPLATE_TOKENS + MESSAGE_TOKENS * (len(given["messages"]) + 1) + size
 
 
 def counter(tokenizer: Any, *, kind: str, target: str | None) -> Callable[[dict[str, Any]], int]:
-    """Return what counts a row's tokens as the trainer does."""
-    from trainer.data import prompt_ids
+    """Return what counts a row's tokens as the trainer does.
+
+    Conversations are counted as the template writes them whole; the trainer, which writes each
+    answer apart, may need a token more or less.
+    """
+    from trainer.data import prompt_ids, template_text
+
+    def whole(messages: list[dict[str, Any]], tools: Any) -> int:
+        text = template_text(tokenizer, messages, tools, add_generation_prompt=False)
+        return len(tokenizer.encode(text, add_special_tokens=False))
 
     def count(row: dict[str, Any]) -> int:
+        if kind == "supervised":
+            return whole(row["messages"], row.get("tools"))
+        if kind == "preference":
+            given = row["input"]
+            both = [[*given["messages"], *row[name]] for name in _OUTPUTS]
+            return max(whole(messages, given.get("tools")) for messages in both)
+        return alone(row)
+
+    def alone(row: dict[str, Any]) -> int:
         messages, answer = row["messages"], row.get(target) if target else None
         if kind == "warm_start":
             messages, answer = messages[:-1], messages[-1].get("content")

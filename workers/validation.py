@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from core.clock import database_now
 from core.errors import NO_SPACE, IllegalTransition, InvalidRequest, StorageError
 from core.events import add_event
+from core.methods import chosen
 from core.models import DRY_RUN, Event, Job
 from core.states import transition
 from workers.checks import check_job
@@ -68,7 +69,7 @@ def validate_job(context: Context, job: Job) -> None:
             message=f"Files validated, moving {what} to queued state",
             data=checked.reports,
             method=checked.method,
-            hyperparameters=checked.method["reinforcement"]["hyperparameters"],
+            hyperparameters=chosen(checked.method)["hyperparameters"],
             plan=checked.plan,
         )
 

@@ -9,7 +9,7 @@ from api.services.job_parts import find_start, keep_adapter, merged, record, tra
 from api.tenancy import Tenant
 from core.errors import InvalidRequest
 from core.judges import JudgeBook
-from core.methods import Method, Reinforcement, block_of
+from core.methods import Method, MethodBlock, Reinforcement, block_of
 from core.models import DRY_RUN, Job
 from core.registry import Registry
 from core.resolve import check_model
@@ -36,6 +36,8 @@ def create_job(
     if isinstance(block, Reinforcement):
         check_graders(block, judges)
         _check_dry_run(tenant, block.dry_run)
+    if request.validation_file is None:
+        _refuse_what_needs_validation(block, method.type)
     files = training_files(tenant, request.training_file, request.validation_file, block)
     return record(
         tenant,
@@ -78,6 +80,22 @@ def _refuse_integrations(request: CreateJob) -> None:
             " metrics from the job's events or its result file.",
             param="integrations",
             code="unsupported_integration",
+        )
+
+
+def _refuse_what_needs_validation(block: MethodBlock, kind: str) -> None:
+    """Refuse what would silently do nothing in a job without a validation file."""
+    asked = None
+    if block.limits.plateau_window not in ("auto", 0):
+        asked = "limits.plateau_window"
+    elif isinstance(block, Reinforcement) and block.monitor_grader is not None:
+        asked = "monitor_grader"
+    if asked is not None:
+        raise InvalidRequest(
+            f"'{asked}' looks at the validation rows, and the job has none; add a"
+            f" 'validation_file', or leave '{asked}' out.",
+            param=f"method.{kind}.{asked}",
+            code="missing_validation_file",
         )
 
 

@@ -36,6 +36,11 @@ HEADLINES = (
     "train_loss",
     "train_mean_token_accuracy",
     "valid_mean_reward",
+    "valid_loss",
+    "full_valid_loss",
+    "full_valid_mean_token_accuracy",
+    "train_mean_reward_margin",
+    "full_valid_reward_accuracy",
 )
 #: The most names in one request.
 MAX_NAMES = 50
@@ -80,15 +85,15 @@ def read(
     return [_shown(*pair) for pair in zip(wanted, curves, strict=True)], known
 
 
-def pick_phase(phases: Sequence[MetricPhase], name: str) -> MetricPhase:
-    """Return the phase of this name, an empty one for a job without metrics of its steps yet.
+def pick_phase(phases: Sequence[MetricPhase], name: str, *, own: str) -> MetricPhase:
+    """Return the phase of this name, an empty one for a job without metrics of its `own` steps yet.
 
     Raises `InvalidRequest` for a phase that the job does not have.
     """
     found = next((phase for phase in phases if phase.phase == name), None)
     if found is not None:
         return found
-    if name == "rl":
+    if name == own:
         return MetricPhase(phase=name, steps=0, first_step=0, last_step=0)
     listed = ", ".join(phase.phase for phase in phases) or "none yet"
     close = nearest(name, [phase.phase for phase in phases])

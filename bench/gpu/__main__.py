@@ -43,7 +43,7 @@ def main() -> int:
             make_model(SHAPES[shape], Path(folder))
             rows += [_measure(shape, mode, Path(folder), args.engine) for mode in MODES]
         _keep(rows, args.out)
-    Console().print(_table(rows))
+    Console(width=130).print(_table(rows))
     return 1 if any("error" in row for row in rows) else 0
 
 

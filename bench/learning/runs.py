@@ -47,10 +47,10 @@ class Run:
         """Whether it has been carried out as the task is now."""
         if not self.path.exists():
             return False
-        order = json.loads(self.path.read_text())["order"]
-        nowhere = Path()
-        now = Order.of(TASKS[self.task], seed=self.seed, start=nowhere, train=nowhere, work=nowhere)
-        return bool(order == _shown(now))
+        task, nowhere = TASKS[self.task], Path()
+        order = Order.of(task, seed=self.seed, start=nowhere, train=nowhere, work=nowhere)
+        kept = json.loads(self.path.read_text())
+        return bool(kept["order"] == without_paths(order) and kept["start"] == task.start)
 
     @property
     def name(self) -> str:
@@ -69,10 +69,9 @@ def carry_out(run: Run) -> list[dict[str, Any]]:
     Raises:
         TrainerFailed, RunFailed: nothing is kept.
     """
-    began = time.perf_counter()
     task = TASKS[run.task]
-    rows = rows_of(task)
-    start = start_of(task)
+    rows, start = rows_of(task), start_of(task)
+    began = time.perf_counter()
     work = CACHE / "work" / f"{run.task}-{run.side}-{run.seed}"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -83,7 +82,8 @@ def carry_out(run: Run) -> list[dict[str, Any]]:
     _module(sys.executable, "bench.learning.score", work, rows / "held_out.jsonl", "scores.json")
     result = {
         **dataclasses.asdict(run),
-        "order": _shown(order),
+        "order": without_paths(order),
+        "start": task.start,
         "steps": [dataclasses.asdict(step) for step in steps],
         "scores": json.loads((work / "scores.json").read_text()),
         "seconds": {"training": trained - began, "all": time.perf_counter() - began},
@@ -115,7 +115,7 @@ def _module(python: str, module: str, work: Path, *files: Path | str) -> None:
         raise RunFailed(f"{module} ended with code {code.returncode}:\n{end}")
 
 
-def _shown(order: Order) -> dict[str, Any]:
-    """What of the order says something on another machine."""
+def without_paths(order: Order) -> dict[str, Any]:
+    """What of an order says something on another machine."""
     paths = ("start", "train", "work")
     return {k: v for k, v in dataclasses.asdict(order).items() if k not in paths}

@@ -1,6 +1,7 @@
 """A task's rows, and the weights that every run of it starts from: made once, kept in `.bench/`."""
 
 import hashlib
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,8 +11,9 @@ from bench.environment import comparison_python
 from bench.learning.tasks import START_BATCH, START_LEARNING_RATE, Task
 from bench.learning.trainer_process import TrainerProcess
 from bench.machine import ROOT
-from bench.rl.job import make_spec
+from bench.rl.job import bare_spec
 from bench.rl.workload import BASE_MODEL
+from trainer.spec import TrainSpec
 
 #: What need not be made again; git ignores it.
 CACHE = ROOT / ".bench" / "learning"
@@ -43,44 +45,38 @@ def start_of(task: Task) -> Path:
     job_dir = _folder(task) / "job"
     shutil.rmtree(job_dir, ignore_errors=True)
     (job_dir / "data").mkdir(parents=True)
-    shutil.copy(rows_of(task) / "train.jsonl", job_dir / "data")
-    shutil.copy(rows_of(task) / "warm_start.jsonl", job_dir / "data")
-    (job_dir / "spec.json").write_text(_orders(task))
+    shutil.copy(rows_of(task) / "warm_start.jsonl", job_dir / "data" / "train.jsonl")
+    (job_dir / "spec.json").write_text(job_spec(task).model_dump_json(indent=1))
+    process = TrainerProcess(job_dir)
 
     def told(report: dict[str, Any]) -> None:
-        if report["type"] == "checkpoint" and report["final"]:
+        if report["type"] != "checkpoint":
+            return
+        if report["final"]:
             (job_dir / report["path"] / "model").rename(folder)
+        process.stored(report["path"])
 
-    TrainerProcess(job_dir).follow(told)
+    process.follow(told)
     shutil.rmtree(job_dir)
     return folder
 
 
 def _folder(task: Task) -> Path:
-    """Where a task's rows and start are kept: another one when what shapes them has changed."""
-    shape = (task.generator, task.config, task.demonstrations, task.start_epochs)
-    key = hashlib.sha256(repr((shape, START_BATCH, START_LEARNING_RATE)).encode()).hexdigest()[:12]
+    """Where a task's rows and start are kept: another one when what makes them has changed."""
+    key = hashlib.sha256(json.dumps(task.start).encode()).hexdigest()[:12]
     return CACHE / f"{task.name}-{key}"
 
 
-def _orders(task: Task) -> str:
-    """A warm start, and the one step of reinforcement that a job ends with: it moves nothing."""
-    warm_start = {
-        "epochs": task.start_epochs,
-        "learning_rate": START_LEARNING_RATE,
+def job_spec(task: Task) -> TrainSpec:
+    """A supervised job on the task's demonstrations."""
+    updates = task.start_epochs * -(-task.demonstrations // START_BATCH)
+    method = {
+        "type": "supervised",
         "batch_size": START_BATCH,
-        "reference_field": None,
+        "epochs": task.start_epochs,
+        "max_steps": updates,
+        "learning_rate": START_LEARNING_RATE,
+        "eval_interval": updates,
+        "eval_samples": 1,
     }
-    nothing = {
-        "batch_size": 1,
-        "group_size": 2,
-        "max_steps": 1,
-        "learning_rate": 1e-30,
-        "temperature": 1.0,
-        "max_completion_tokens": 2,
-    }
-    method = {"grader": task.grader, "warm_start": warm_start, "hyperparameters": nothing}
-    spec = make_spec(
-        method, base=BASE_MODEL, init=False, lora_rank=0, engine="transformers", seed=SEED
-    )
-    return spec.model_dump_json(indent=1)
+    return bare_spec(method, base=BASE_MODEL, init=False, lora_rank=0, engine="vllm", seed=SEED)

@@ -44,6 +44,18 @@ class Task:
     steps: int = 24
     learning_rate: float = 2e-5
 
+    @property
+    def start(self) -> dict[str, Any]:
+        """What its rows and its supervised start are made from."""
+        return {
+            "generator": self.generator,
+            "config": self.config,
+            "demonstrations": self.demonstrations,
+            "epochs": self.start_epochs,
+            "batch": START_BATCH,
+            "learning_rate": START_LEARNING_RATE,
+        }
+
 
 #: Half for the share of words that stand in their place, half for all of them.
 _WORDS_SOURCE = """\

@@ -41,15 +41,15 @@ class Curve:
 
     @classmethod
     def of(cls, runs: Sequence[dict[str, Any]]) -> "Curve":
-        """The curve of kept runs of the same order.
+        """The curve of kept runs of the same order and start.
 
         Raises:
-            ValueError: their orders differ in more than the seed.
+            ValueError: they differ in more than the seed.
         """
-        orders = [{**run["order"], "seed": None} for run in runs]
+        orders = [({**run["order"], "seed": None}, run["start"]) for run in runs]
         if any(order != orders[0] for order in orders):
             names = ", ".join(f"{run['task']}-{run['side']}-{run['seed']}" for run in runs)
-            raise ValueError(f"The runs {names} had different orders. Run make bench-learning.")
+            raise ValueError(f"The runs {names} had different orders. Run `make bench-learning`.")
         steps = [entry["step"] for entry in runs[0]["scores"]]
         seconds = np.array([[step["seconds"] for step in run["steps"]] for run in runs])
         until = np.concatenate([np.zeros((len(runs), 1)), seconds.cumsum(axis=1)], axis=1)

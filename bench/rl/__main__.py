@@ -1,8 +1,8 @@
-"""``python -m bench.rl [speed scaling memory]``, alone on a quiet machine."""
+"""`python -m bench.rl [settings speed scaling memory]`, alone on a quiet machine: two hours."""
 
 import sys
 
 from bench.suite import run
 
 if __name__ == "__main__":
-    sys.exit(run("rl", ("speed", "scaling", "memory"), title="The reinforcement step"))
+    sys.exit(run("rl", ("settings", "speed", "scaling", "memory"), title="The reinforcement step"))

@@ -11,12 +11,15 @@ from trainer.spec import Hyperparameters, TrainSpec
 
 NO_LIMITS: dict[str, Any] = {
     "max_train_seconds": None,
+    "seconds_before": 0.0,
     "max_tokens": None,
     "plateau_window": 0,
     "min_entropy": 0.0,
     "max_kl": 0.0,
     "max_mismatch": 0.2,
 }
+#: Steps that no benchmark reaches.
+NEVER = 1_000_000
 
 
 def write_job(workload: Workload, directory: Path, *, max_staleness: int) -> None:
@@ -59,15 +62,38 @@ def make_spec(
     method: dict[str, Any], *, base: Path, init: bool, lora_rank: int, engine: str, seed: int
 ) -> TrainSpec:
     """The orders of a job that is neither evaluated nor watched."""
-    config = json.loads((base / "config.json").read_text())
     values: dict[str, Any] = {
         "algorithm": "grpo",
         "eval_interval": method["hyperparameters"]["max_steps"] + 1,
         "eval_samples": 0,
+        "mask_truncated": True,
         **method["hyperparameters"],
     }
     algorithms.fill(values)
     known = {name: values[name] for name in Hyperparameters.model_fields}
+    return bare_spec(
+        {
+            "type": "reinforcement",
+            "monitor_grader": None,
+            "dry_run": None,
+            "spread_check": "off",
+            "failure_share_limit": 1.0,
+            **method,
+            "hyperparameters": known,
+        },
+        base=base,
+        init=init,
+        lora_rank=lora_rank,
+        engine=engine,
+        seed=seed,
+    )
+
+
+def bare_spec(
+    method: dict[str, Any], *, base: Path, init: bool, lora_rank: int, engine: str, seed: int
+) -> TrainSpec:
+    """The orders of a job of any method, without validation rows, limits and checkpoints."""
+    config = json.loads((base / "config.json").read_text())
     return TrainSpec.model_validate(
         {
             "job_id": "ftjob-bench",
@@ -88,20 +114,12 @@ def make_spec(
             "data": {
                 "train": "data/train.jsonl",
                 "validation": None,
-                "warm_start": "data/warm_start.jsonl" if method["warm_start"] else None,
+                "warm_start": "data/warm_start.jsonl" if method.get("warm_start") else None,
             },
-            "method": {
-                "type": "reinforcement",
-                "monitor_grader": None,
-                "dry_run": None,
-                "spread_check": "off",
-                "failure_share_limit": 1.0,
-                **method,
-                "hyperparameters": known,
-            },
+            "method": method,
             "limits": NO_LIMITS,
             # Checkpoints are not part of a step.
-            "checkpoint_interval": method["hyperparameters"]["max_steps"] + 1,
+            "checkpoint_interval": NEVER,
             "engine": engine,
             "dtype": "bfloat16",
             "threads": 0,

@@ -48,17 +48,20 @@ def show(runs: dict[str, list[Run]], *, title: str) -> None:
         counts = [row["peak_mib"], row["completion_tokens"], row["truncated"], row["trained"]]
         cells = [*(f"{n:.2f}" for n in numbers), *(f"{n:.0f}" for n in counts)]
         table.add_row(name, *cells)
-    Console().print(table)
+    Console(width=130).print(table)
 
 
-def keep(part: str, name: str, runs: dict[str, list[Run]]) -> None:
-    """Put runs in the place of earlier ones of the same part and name."""
+def keep(
+    part: str, name: str, runs: dict[str, list[Run]], failures: dict[str, str] | None = None
+) -> None:
+    """Put runs, and why some failed, in the place of earlier ones of the same part and name."""
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     known.setdefault(part, {})[name] = {
         "machine": machine(),
         "commit": commit(),
         "at": datetime.now(UTC).isoformat(),
         "contenders": {contender: summary(its) for contender, its in runs.items()},
+        "failures": failures or {},
         "runs": {c: [dataclasses.asdict(r) for r in its] for c, its in runs.items()},
     }
     RESULTS.parent.mkdir(exist_ok=True)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.environment import comparison_python
 from bench.machine import ROOT
 from bench.rl.record import Step
 from bench.rl.workload import Workload
 
-TRL_PYTHON = ROOT / ".venv-trl" / "bin" / "python"
 #: Seconds that a run may take.
 LIMIT_S = 1800.0
 LOGS = ROOT / ".bench" / "rl" / "logs"
@@ -21,12 +21,15 @@ LOGS = ROOT / ".bench" / "rl" / "logs"
 
 @dataclass(frozen=True)
 class Contender:
-    """A module of `bench.rl` that takes a workload and a record, and further arguments."""
+    """A module of `bench.rl` that takes a workload and a record, and further arguments.
+
+    One to compare with runs in the environment that holds it.
+    """
 
     name: str
     module: str
     arguments: tuple[str, ...] = ()
-    python: Path = Path(sys.executable)
+    compared: bool = False
 
 
 OURS = Contender("ours", "ours")
@@ -36,7 +39,7 @@ PLAIN = Contender("plain loop", "plain")
 
 def trl(setting: str) -> Contender:
     """TRL with one of the settings of `bench.rl.with_trl`."""
-    return Contender(f"TRL {setting}", "with_trl", (setting,), TRL_PYTHON)
+    return Contender(f"TRL {setting}", "with_trl", (setting,), compared=True)
 
 
 class RunFailed(RuntimeError):
@@ -85,15 +88,15 @@ def run(contender: Contender, workload: Workload, *, limit_s: float = LIMIT_S) -
 
     Raises:
         RunFailed: it ended with an error, or had to be ended; its log stays in `.bench/rl/logs`.
+        EnvironmentMissing: see :func:`bench.environment.comparison_python`.
     """
-    if not contender.python.exists():
-        raise RunFailed(f"{contender.python} is missing; `make trl` makes it.")
+    python = comparison_python() if contender.compared else sys.executable
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{contender.name} on {workload.name}.log".replace(" ", "-")
     with tempfile.TemporaryDirectory(prefix="rft-bench-") as folder:
         given, record = Path(folder) / "workload.json", Path(folder) / "record.json"
         workload.write(given)
-        command = [str(contender.python), "-m", f"bench.rl.{contender.module}"]
+        command = [python, "-m", f"bench.rl.{contender.module}"]
         command += [str(given), str(record), *contender.arguments]
         ending = _run(command, log, limit_s)
         if ending is not None:

@@ -18,28 +18,8 @@ from trl import GRPOConfig, GRPOTrainer
 from bench.rl import record
 from bench.rl.record import Recorder
 from bench.rl.rewards import Rewards
+from bench.rl.trl_settings import SETTINGS
 from bench.rl.workload import Workload, chat
-
-#: What TRL is told beyond the workload. `defaults` are its own; the others were tried for speed.
-SETTINGS: dict[str, dict[str, Any]] = {
-    "defaults": {},
-    # Recomputing activations saves memory that this machine has.
-    "no_checkpointing": {"gradient_checkpointing": False},
-    # The same in one micro-batch less padding, but larger ones.
-    "large_batches": {"gradient_checkpointing": False, "per_device_train_batch_size": 16},
-    # Weights in the type that they are multiplied in; small updates are rounded away.
-    "bf16_weights": {
-        "gradient_checkpointing": False,
-        "model_init_kwargs": {"dtype": "bfloat16"},
-    },
-    "static_cache": {"gradient_checkpointing": False, "cache_implementation": "static"},
-    "continuous_batching": {
-        "gradient_checkpointing": False,
-        "use_transformers_continuous_batching": True,
-    },
-    "compiled": {"gradient_checkpointing": False, "torch_compile": True},
-    "vllm_colocate": {"gradient_checkpointing": False, "use_vllm": True},
-}
 
 
 class Timed(GRPOTrainer):

@@ -116,7 +116,7 @@ class Hyperparameters(Block):
         "geometric_mask",
     ] = Field("auto", description="What is done about the sampler's numerical difference.")
     correction_low: Annotated[float | Auto, BeforeValidator(FROM_ZERO)] = Field(
-        "auto", description="Lowest weight that `icepop` and `geometric_mask` keep."
+        "auto", description="Lowest weight that the correction gives or keeps."
     )
     correction_high: Annotated[float | Auto, BeforeValidator(POSITIVE)] = Field(
         "auto", description="Highest weight that the correction gives or keeps."

@@ -57,6 +57,14 @@ def test_without_changes_the_same_job_is_made(http: httpx.Client, source: dict[s
     assert http.get(f"{JOBS}/{made['id']}").json()["cloned_from"] == source["id"]
 
 
+def test_an_offline_job_is_cloned(client: openai.OpenAI, http: httpx.Client) -> None:
+    method = {"type": "dpo", "dpo": {"hyperparameters": {"beta": 0.2, "n_epochs": 2}}}
+    first = http.post(JOBS, json=job_body(upload(client).id, method=method)).json()
+    made = clone(http, first, hyperparameters={"n_epochs": 3})
+    values = made["method"]["dpo"]["hyperparameters"]
+    assert (values["beta"], values["n_epochs"]) == (0.2, 3)
+
+
 def test_changes_are_merged_key_by_key(http: httpx.Client, source: dict[str, Any]) -> None:
     made = clone(
         http,
@@ -125,7 +133,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"model": "nope"}, "Model nope is not available"),
     ({"training_file": "file-none"}, "invalid training_file: file-none"),
     ({"model": None}, "Missing required parameter: 'model'"),
-    ({"method": {"type": "dpo"}}, "dpo"),
+    ({"method": {"type": "reinforce"}}, "method.type"),
     ({"suffix": "a:b"}, "suffix"),
 ]
 

@@ -185,12 +185,22 @@ REFUSALS: dict[str, Refusal] = {
         "method.reinforcement.warm_start.file",
         None,
     ),
-    "no method": ({"method": None}, "Without 'method'", "method", "unsupported_method"),
-    "supervised": (
-        {"method": {"type": "supervised", "supervised": {}}},
-        "'supervised' is not available",
-        "method.type",
-        "unsupported_method",
+    "beta out of range": (
+        {"method": {"type": "dpo", "dpo": {"hyperparameters": {"beta": 3}}}},
+        "must be 'auto' or a number above 0 and at most 2, not 3",
+        "method.dpo.hyperparameters.beta",
+        "invalid_value",
+    ),
+    "quantization of full weights": (
+        {
+            "method": {
+                "type": "supervised",
+                "supervised": {"hyperparameters": {"quantization": "nf4", "lora_rank": 0}},
+            }
+        },
+        "4-bit weights cannot be trained; set lora_rank",
+        "method.supervised.hyperparameters.quantization",
+        "invalid_value",
     ),
     "unknown method": (
         {"method": {"type": "ppo"}},

@@ -76,7 +76,8 @@ def test_a_new_dry_run_is_shown_whole(
     made = start(http, file_id, rows=4, seed=3, metadata={"a": "b"})
     assert made["id"].startswith("dryrun-")
     hyperparameters = made["method"]["reinforcement"].pop("hyperparameters")
-    assert set(hyperparameters.values()) == {"auto", "default"}
+    assert (hyperparameters["batch_size"], hyperparameters["algorithm"]) == ("auto", "auto")
+    assert set(made["method"]["reinforcement"].pop("limits").values()) == {"auto"}
     assert made == {
         "id": made["id"],
         "object": "fine_tuning.dry_run",

@@ -139,7 +139,7 @@ def tenant(factory: sessionmaker[Session]) -> Tenant:
 def test_metrics_without_rows_give_the_same_curves(tenant: Tenant) -> None:
     """Those of jobs from before there were rows are read out of each step's JSON."""
     job = tenant.session.get_one(Job, "ftjob-1")
-    phase = metrics.pick_phase(metrics.list_phases(tenant, job), "rl")
+    phase = metrics.pick_phase(metrics.list_phases(tenant, job), "rl", own="rl")
     names = ["train_mean_reward", "scores.graders.exact.train_reward_mean"]
     for window in (Window(None, None, 100), Window(3, 17, 8)):
         with_rows = metrics.read(tenant, job, phase, names, window)
@@ -155,7 +155,7 @@ def test_rows_that_lack_a_step_are_not_believed(tenant: Tenant) -> None:
     tenant.session.add(Metric(job_id="ftjob-1", phase="rl", step=31, data=data(31)))
     tenant.session.flush()
     job = tenant.session.get_one(Job, "ftjob-1")
-    phase = metrics.pick_phase(metrics.list_phases(tenant, job), "rl")
+    phase = metrics.pick_phase(metrics.list_phases(tenant, job), "rl", own="rl")
     curves, _ = metrics.read(tenant, job, phase, ["step"], Window(None, None, 100))
     assert curves[0].points[-1] == (31, 31.0)
     tenant.session.close()

@@ -38,13 +38,62 @@ def test_a_known_name_in_the_wrong_place_is_shown_its_place(http: httpx.Client) 
     )
 
 
+def test_the_place_is_one_of_the_chosen_method(http: httpx.Client) -> None:
+    for kind in ("supervised", "dpo"):
+        error = error_of(
+            http.post(JOBS, json=job_body("f", lora_rank=4, method={"type": kind})), 400
+        )
+        assert f"(did you mean 'method.{kind}.hyperparameters.lora_rank'?)" in error["message"]
+
+
+def test_what_the_method_leaves_aside_may_hold_anything(http: httpx.Client) -> None:
+    method = {"type": "supervised", "reinforcement": {"nonsense": 1}, "dpo": {"x": 2}}
+    error = error_of(http.post(JOBS, json=job_body("file-none", method=method)), 400)
+    assert error["param"] == "training_file"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("top_p", "drawn from the whole distribution"),
+        ("top_k", "drawn from the whole distribution"),
+        ("epsilon_high", "set clip_high, a distance above 1, or cispo_weight_cap"),
+    ],
+)
+def test_what_is_left_out_on_purpose_is_refused_with_the_reason(
+    http: httpx.Client, name: str, said: str
+) -> None:
+    method = reinforcement(hyperparameters={name: 0.9})
+    error = error_of(http.post(JOBS, json=job_body("file-1", method=method)), 400)
+    assert said in error["message"]
+    assert error["param"] == f"method.reinforcement.hyperparameters.{name}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "meant"),
+    [
+        ("dpo", "loss_type", "loss"),
+        ("reinforcement", "loss_type", "algorithm"),
+        ("reinforcement", "num_iterations", "rollout_epochs"),
+        ("supervised", "target_modules", "lora_targets"),
+    ],
+)
+def test_names_of_other_trainers_lead_to_ours(
+    http: httpx.Client, kind: str, name: str, meant: str
+) -> None:
+    grader = {"grader": GRADER} if kind == "reinforcement" else {}
+    method = {"type": kind, kind: {"hyperparameters": {name: 1}, **grader}}
+    error = error_of(http.post(JOBS, json=job_body("file-1", method=method)), 400)
+    assert f"(did you mean '{meant}'?)" in error["message"]
+
+
 def test_a_name_like_no_other_comes_with_the_known_ones(http: httpx.Client) -> None:
     method = reinforcement(zzz=1)
     error = error_of(http.post(JOBS, json=job_body("file-1", yyy=1, method=method)), 400)
     assert error["message"] == (
         "Unknown parameters: 'method.reinforcement.zzz', 'yyy'."
         " 'method.reinforcement' takes grader, response_format, hyperparameters, warm_start,"
-        " dry_run, allow_no_spread."
+        " dry_run, limits, monitor_grader, allow_no_spread."
         " The body takes model, training_file, validation_file, method, hyperparameters, suffix,"
         " seed, metadata, integrations."
     )

@@ -13,6 +13,7 @@ def run(seed: int, rows_by_step: dict[int, list[float]], seconds: list[float]) -
         "side": "ours",
         "seed": seed,
         "order": {"steps": len(seconds), "seed": seed},
+        "start": {},
         "steps": [{"seconds": each} for each in seconds],
         "scores": [{"step": step, "rows": rows} for step, rows in rows_by_step.items()],
     }

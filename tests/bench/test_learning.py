@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bench.environment import comparison_python
-from bench.learning import rows, runs, with_ours
+from bench.learning import rows, runs, start, with_ours
 from bench.learning.order import WEIGHTS, Order
 from bench.learning.runs import Run, planned
 from bench.learning.score import scored
@@ -83,6 +83,13 @@ def test_graders_tell_the_answer_from_another(task: Task) -> None:
     assert asyncio.run(grade("5, 3, 1")) < 0.6
 
 
+def test_the_start_reads_all_demonstrations_so_often() -> None:
+    spec = start.job_spec(TASKS["sums"])
+    assert spec.method.type == "supervised"
+    assert spec.method.max_steps * spec.method.batch_size == 3 * 64
+    assert spec.adapter.rank == 0
+
+
 def test_order_is_read_as_it_was_written(tmp_path: Path) -> None:
     order = make_order(tmp_path, start=tmp_path)
     order.write(tmp_path / "order.json")
@@ -143,12 +150,12 @@ def test_a_run_is_kept_until_its_task_changes(
     run, task = Run("tickets", "ours", 1), TASKS["tickets"]
     assert not run.kept
     order = Order.of(task, seed=1, start=tmp_path, train=tmp_path, work=tmp_path)
-    paths = ("start", "train", "work")
-    shown = {k: v for k, v in dataclasses.asdict(order).items() if k not in paths}
-    run.path.write_text(json.dumps({"order": shown}))
+    result = {"order": runs.without_paths(order), "start": task.start}
+    run.path.write_text(json.dumps(result))
     assert run.kept
-    monkeypatch.setitem(TASKS, "tickets", dataclasses.replace(task, learning_rate=1.0))
-    assert not run.kept
+    for change in ({"learning_rate": 1.0}, {"start_epochs": 99}):
+        monkeypatch.setitem(TASKS, "tickets", dataclasses.replace(task, **change))
+        assert not run.kept
 
 
 @pytest.mark.slow
@@ -208,9 +215,9 @@ def check(order: Order, steps: list[dict[str, Any]]) -> None:
     """Both steps are there, and the weights moved at each."""
     assert len(steps) == order.steps
     assert all(step["seconds"] > 0 and 0 <= step["reward"] <= 1 for step in steps)
-    start = load_file(Path(order.start) / WEIGHTS)
+    begin = load_file(Path(order.start) / WEIGHTS)
     first, second = (load_file(order.step_folder(step) / WEIGHTS) for step in (1, 2))
-    assert set(first) == set(second) == set(start)
+    assert set(first) == set(second) == set(begin)
     assert all(each.dtype == torch.bfloat16 for each in first.values())
-    for before, after in ((start, first), (first, second)):
+    for before, after in ((begin, first), (first, second)):
         assert any((before[name].float() - after[name].float()).abs().max() > 0 for name in after)

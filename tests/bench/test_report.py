@@ -31,6 +31,7 @@ def keep(folder: Path, side: str, seed: int, scores: list[float], seconds: float
         "side": side,
         "seed": seed,
         "order": ORDER,
+        "start": {},
         "steps": [{"seconds": seconds}] * 2,
         "scores": [{"step": step, "rows": [score] * 4} for step, score in enumerate(scores)],
         **WHERE,

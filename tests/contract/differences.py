@@ -63,9 +63,15 @@ DIFFERENCES = (
         "an option that is silently ignored costs a training run",
     ),
     Difference(
-        'only `method.type: "reinforcement"`; without `method` a job is refused',
-        "supervised by default",
-        "supervised training exists here as a job's `warm_start`",
+        "`method.supervised` and `method.dpo` have `limits` and more hyperparameters, among them a"
+        " choice of `loss`",
+        "–",
+        "this server's own",
+    ),
+    Difference(
+        "a reinforcement job may begin with a supervised phase, `warm_start`",
+        "a job of its own",
+        "a model that never gets a score learns nothing from scores",
     ),
     Difference(
         "`validation_file` is optional",
@@ -79,8 +85,8 @@ DIFFERENCES = (
         (Patch("/components/schemas/FineTuningJob/properties/status/enum", ["pausing", "paused"]),),
     ),
     Difference(
-        "`method.reinforcement` has `warm_start`, `dry_run`, `allow_no_spread` and more"
-        " hyperparameters",
+        "`method.reinforcement` has `dry_run`, `limits`, `monitor_grader`, `allow_no_spread` and"
+        " more hyperparameters",
         "–",
         "this server's own",
     ),

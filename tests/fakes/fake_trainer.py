@@ -34,6 +34,8 @@ EXIT_CODES = {
     "invalid_data": 8,
     "weights_mismatch": 9,
     "no_spread": 10,
+    "entropy_collapse": 11,
+    "kl_runaway": 12,
 }
 DEFAULTS: dict[str, Any] = {
     "warm_steps": 2,
@@ -58,7 +60,7 @@ class FakeTrainer:
         self.paused = threading.Event()
         threading.Thread(target=self._listen, daemon=True).start()
         self.state = hashlib.sha256(str(self.spec["seed"]).encode()).hexdigest()
-        self.step = 0
+        self.step, self.stopped = 0, False
         self.resumed = (job_dir / "resume").is_dir()
         if self.resumed:
             saved = json.loads((job_dir / "resume/state/progress.json").read_text())
@@ -69,24 +71,24 @@ class FakeTrainer:
         self._remember()
         total = self.plan["steps"]
         self._phase("loading")
-        if self.spec["dry_run"]:
+        if self.spec["method"]["dry_run"]:
             self._dry_run()
         self.say("started", step=self.step, total_steps=total, resumed=self.resumed)
         if not self.resumed:
             self._phase("base_evaluation")
             self._evaluate("base")
-            if self.spec["warm_start"]:
+            if self.spec["method"]["warm_start"]:
                 self._warm_start()
             self._checkpoint("rl", self.step, final=False, metrics={})
         self._phase("rl")
-        if self.step == 0 and self.spec["spread_check"] != "off":
+        if self.step == 0 and self.spec["method"]["spread_check"] != "off":
             self._probe()
-        while self.step < total:
+        while self.step < total and not self.stopped:
             self._rl_step()
         self._export()
 
     def _dry_run(self) -> None:
-        plan = self.spec["dry_run"]
+        plan = self.spec["method"]["dry_run"]
         total = plan["rows"] * plan["samples_per_row"]
         self.say("started", step=0, total_steps=total, resumed=False)
         self._phase("dry_run")
@@ -241,6 +243,13 @@ class FakeTrainer:
             # Until the test lets it go on.
             while not (self.memory / "go").exists():
                 time.sleep(0.01)
+        elif what == "warn":
+            said = "50% of max_tokens is used: 5 of 10."
+            self.say("warning", message=said, code="budget", data={"share": 0.5})
+        elif what == "plateau":
+            said = "Training ends here: the reward is flat."
+            self.say("stopped", reason=what, message=said, data={"steps": [0, 2, 4]})
+            self.stopped = True
         elif what == "garble":
             self.reports.write("not a report\n")
             self.reports.flush()

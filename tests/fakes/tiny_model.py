@@ -12,7 +12,7 @@ CHAT_TEMPLATE = (
 )
 
 
-def make_tiny_model(directory: Path, *, seed: int = 0) -> Path:
+def make_tiny_model(directory: Path, *, seed: int = 0, positions: int = 512) -> Path:
     """Write model and tokenizer to ``directory`` in Hugging Face layout, and return it."""
     torch.manual_seed(seed)
     config = LlamaConfig(
@@ -23,7 +23,7 @@ def make_tiny_model(directory: Path, *, seed: int = 0) -> Path:
         num_attention_heads=3,
         num_key_value_heads=1,
         head_dim=16,
-        max_position_embeddings=512,
+        max_position_embeddings=positions,
         bos_token_id=256,
         eos_token_id=257,
         pad_token_id=257,

@@ -13,6 +13,9 @@ from tests.trainer.adapters import adapter
 from tests.trainer.hyperparameters import HYPERPARAMETERS, LIMITS
 from trainer.policy import Policy
 
+# Tests run side by side, and what they compute is tiny: more threads would wait for each other.
+torch.set_num_threads(1)
+
 #: Full marks for a completion that holds an "a", a third for one that holds a "b".
 GRADER = {
     "type": "multi",

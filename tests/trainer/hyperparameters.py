@@ -40,6 +40,7 @@ HYPERPARAMETERS: dict[str, Any] = {
 
 LIMITS: dict[str, Any] = {
     "max_train_seconds": None,
+    "seconds_before": 0.0,
     "max_tokens": None,
     "plateau_window": 0,
     "min_entropy": 0.0,

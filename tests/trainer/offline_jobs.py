@@ -11,7 +11,7 @@ OFFLINE: dict[str, Any] = {
     "batch_size": 3,
     "epochs": 3,
     "max_steps": 8,
-    "learning_rate": 1e-2,
+    "learning_rate": 3e-2,
     "eval_interval": 2,
     "eval_samples": 2,
 }
@@ -31,7 +31,14 @@ def supervised_job(make_job: MakeJob, *, name: str = "job", **changes: Any) -> P
 
 def preference_job(make_job: MakeJob, *, name: str = "job", **changes: Any) -> Path:
     """Eight rows to learn from and four to measure."""
-    method = {"type": "dpo", "loss": "dpo", "beta": 0.5, **OFFLINE, **changes.pop("method", {})}
+    method = {
+        "type": "dpo",
+        "loss": "dpo",
+        "beta": 0.5,
+        **OFFLINE,
+        "learning_rate": 3e-3,
+        **changes.pop("method", {}),
+    }
     job_dir = make_job(name, method=method, **changes)
     rows = [preference(f"row {i}", GOOD, BAD) for i in range(12)]
     write_rows(job_dir / "data/train.jsonl", rows[:8])
@@ -64,9 +71,13 @@ def of(reports: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [report for report in reports if report["type"] == kind]
 
 
+#: Figures of the machine, which no two runs share.
+MEASURED = ("timing", "throughput", "memory")
+
+
 def curve(reports: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
     """All that the steps measured, but for seconds."""
     return {
-        r["step"]: {k: v for k, v in r["data"].items() if k != "timing"}
+        r["step"]: {k: v for k, v in r["data"].items() if k not in MEASURED}
         for r in of(reports, "metrics")
     }

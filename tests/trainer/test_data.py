@@ -5,10 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from transformers import AutoModelForCausalLM, LlamaForCausalLM, MistralConfig, PhiConfig
 
-from trainer.architecture import check_architecture
 from trainer.data import PromptRow, batch_for_step, prompt_ids, read_rows
 from trainer.demonstrations import load_demonstrations
 from trainer.errors import InvalidData
@@ -122,40 +119,3 @@ def test_each_epoch_shows_every_row_once_in_a_new_order() -> None:
     again = [r.index for step in range(5) for r in batch_for_step(rows, step, 4, seed=1)]
     other = [r.index for step in range(5) for r in batch_for_step(rows, step, 4, seed=2)]
     assert seen == again != other
-
-
-def _policy_of(config: Any, like: Policy) -> Policy:
-    torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa").eval()
-    return Policy(model, like.tokenizer, lora_rank=0)
-
-
-SIZES = {
-    "vocab_size": 260,
-    "hidden_size": 48,
-    "intermediate_size": 96,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "num_key_value_heads": 3,
-    "initializer_range": 0.3,
-}
-ROWS = [PromptRow(0, list(range(40)), [], {})]
-
-
-def test_a_plain_decoder_passes(tiny_policy: Policy) -> None:
-    assert isinstance(tiny_policy.model, LlamaForCausalLM)
-    check_architecture(tiny_policy, ROWS)
-
-
-def test_a_window_shorter_than_the_rows_is_refused(tiny_policy: Policy) -> None:
-    policy = _policy_of(MistralConfig(**SIZES, sliding_window=8), tiny_policy)
-    with pytest.raises(InvalidData, match="Models of type mistral cannot be trained here yet"):
-        check_architecture(policy, ROWS)
-
-
-def test_a_biased_head_is_refused(tiny_policy: Policy) -> None:
-    policy = _policy_of(PhiConfig(**SIZES), tiny_policy)
-    with torch.no_grad():
-        policy.model.lm_head.bias.normal_(std=3)
-    with pytest.raises(InvalidData, match="Models of type phi"):
-        check_architecture(policy, ROWS)

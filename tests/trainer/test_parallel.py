@@ -1,7 +1,11 @@
 """Two processes compute what one does."""
 
+import json
 import os
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +14,7 @@ import pytest
 import torch
 
 from tests.trainer.parts import against_reference, likelihood, refuse, vanish, weights_of
+from tests.trainer.reports import reports_of
 from trainer.errors import RankLost
 from trainer.job import load_policy
 from trainer.packing import Group
@@ -95,3 +100,57 @@ def test_alone_nothing_is_started(make_job: Callable[..., Path]) -> None:
     with Team.start(TrainSpec.load(job_dir), job_dir) as team:
         assert team.size == 1
         assert not list(job_dir.glob("team-*"))
+
+
+@pytest.mark.slow
+def test_a_job_with_critic_and_reference_learns_alike(make_job: Callable[..., Path]) -> None:
+    changes: dict[str, Any] = {
+        "algorithm": "ppo",
+        "kl_coefficient": 0.05,
+        "rollout_epochs": 2,
+        "minibatches": 2,
+        "mask_truncated": False,
+        "max_steps": 3,
+    }
+
+    def figures(processes: int) -> list[Any]:
+        job_dir = make_job(f"job-{processes}", processes=processes, hyperparameters=changes)
+        metrics = [r for r in reports_of(job_dir) if r["type"] == "metrics"]
+        assert [r["phase"] for r in metrics][-3:] == ["rl"] * 3
+        names = ("loss", "train_loss", "grad_norm", "value_loss", "kl_to_reference", "entropy")
+        return [{name: value for name in names if (value := r["data"].get(name))} for r in metrics]
+
+    alone = figures(1)
+    assert alone[-1].keys() >= {"loss", "grad_norm", "value_loss", "kl_to_reference"}
+    for one, two in zip(alone, figures(2), strict=True):
+        assert two == pytest.approx(one, rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_a_job_whose_process_dies_ends_with_a_reason(make_job: Callable[..., Path]) -> None:
+    job_dir = make_job(processes=2, hyperparameters={"max_steps": 1000, "mask_truncated": False})
+    trainer = subprocess.Popen(
+        [sys.executable, "-m", "trainer", str(job_dir)], stdout=subprocess.PIPE, text=True
+    )
+    assert trainer.stdout is not None
+    said: list[dict[str, Any]] = []
+    for line in trainer.stdout:
+        said.append(json.loads(line))
+        if said[-1]["type"] == "metrics" and said[-1]["phase"] == "rl":
+            [follower] = _children_of(trainer.pid)
+            os.kill(follower, signal.SIGKILL)
+            break
+    said += [json.loads(line) for line in trainer.stdout]
+    assert trainer.wait() == RankLost.exit_code
+    assert said[-1]["reason"] == "rank_lost"
+    assert "process 1 ended with code -9" in said[-1]["message"]
+
+
+def _children_of(pid: int) -> list[int]:
+    """Followers that a process has started."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            if b"trainer.follower" in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.append(int(child))
+    return found

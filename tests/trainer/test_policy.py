@@ -8,7 +8,7 @@ from transformers import AutoModelForCausalLM
 
 from tests.trainer.adapters import adapter
 from trainer import checkpoint
-from trainer.checkpoint import Progress
+from trainer.checkpoint import Beside, Progress
 from trainer.errors import Diverged
 from trainer.packing import Group
 from trainer.policy import Policy
@@ -103,7 +103,7 @@ def test_a_resumed_policy_is_bit_for_bit_the_same(
 
     straight = fresh()
     _learn(straight, 2)
-    checkpoint.write(tmp_path, straight, Progress(step=2, trained_tokens=6), None)
+    checkpoint.write(tmp_path, straight, Progress(step=2, trained_tokens=6), Beside())
     _learn(straight, 2)
 
     resumed = fresh()

@@ -7,7 +7,14 @@ from tests.workers.lab import Lab
 from workers.supervisor.checkpoints import superseded
 
 
-def row(step: int, reward: float | None, *, state: bool = True, final: bool = False) -> Checkpoint:
+def row(
+    step: int,
+    reward: float | None,
+    *,
+    state: bool = True,
+    final: bool = False,
+    phase: str = "rl",
+) -> Checkpoint:
     metrics = {} if reward is None else {"full_valid_mean_reward": reward}
     return Checkpoint(
         id=f"{step}{'f' if final else ''}",
@@ -15,6 +22,7 @@ def row(step: int, reward: float | None, *, state: bool = True, final: bool = Fa
         metrics=metrics,
         has_state=state,
         is_final=final,
+        phase=phase,
     )
 
 
@@ -31,6 +39,8 @@ def row(step: int, reward: float | None, *, state: bool = True, final: bool = Fa
         ([row(s, 0.5) for s in (2, 4, 6, 8)], ["2"], ["4", "6"]),
         ([row(2, 0.0), row(4, None), row(6, 0.1)], ["4"], ["2"]),
         ([row(2, 0.5, state=False), row(6, 0.1)], [], []),
+        # A warm start lies before all steps, whatever its own are.
+        ([row(9, None, phase="warm_start"), row(0, None), row(2, 0.1)], ["9", "0"], []),
         # The final model is never let go, and takes no place among the best.
         ([row(2, 0.5), row(4, 0.4), row(6, 0.9, state=False, final=True)], [], ["2"]),
     ],
@@ -40,6 +50,27 @@ def test_three_best_and_the_last_stay_with_one_state(
 ) -> None:
     gone, without_state = superseded(rows)
     assert ([r.id for r in gone], [r.id for r in without_state]) == (retired, stateless)
+
+
+def epoch(step: int, epochs: float) -> Checkpoint:
+    made = row(step, None, phase="supervised")
+    made.metrics = {"epoch": epochs}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("rows", "retired"),
+    [
+        ([epoch(3, 1.1), epoch(6, 2.2), epoch(8, 3.0), epoch(11, 4.1)], ["3"]),
+        # Those within an epoch go as soon as a later one is there.
+        ([epoch(1, 0.4), epoch(3, 1.1), epoch(5, 1.9)], ["1"]),
+        ([epoch(3, 1.1), epoch(4, 1.5), epoch(6, 2.2)], ["4"]),
+    ],
+)
+def test_without_rewards_the_ends_of_the_last_epochs_stay(
+    rows: list[Checkpoint], retired: list[str]
+) -> None:
+    assert [r.id for r in superseded(rows)[0]] == retired
 
 
 def test_objects_of_retired_checkpoints_are_deleted_and_kept_ones_are_whole(lab: Lab) -> None:

@@ -38,7 +38,7 @@ class Mortal(FakeJudge):
 
 @pytest.fixture
 def judged_lab(lab: Lab, tmp_path: Path) -> Lab:
-    make_tiny_model(tmp_path / "base")
+    make_tiny_model(tmp_path / "base", positions=2048)
     lab.context.settings.trainer_dtype = "float32"
     lab.context.settings.trainer_threads = 1
     return RealLab(lab.context, lab.memory, lab.project_id)

@@ -82,6 +82,7 @@ def test_job_whose_workers_died_three_times_fails_at_the_next_claim(lab: Lab) ->
     ("reason", "code", "param"),
     [
         ("diverged", "diverged", None),
+        ("kl_runaway", "kl_runaway", None),
         ("invalid_data", "invalid_training_file", "training_file"),
     ],
 )

@@ -40,3 +40,18 @@ def test_last_report_counts_and_the_exit_code_stands_in(
 def test_signal_is_named() -> None:
     ending = explain(None, -signal.SIGSEGV, stopping=False)
     assert ending is not None and "SIGSEGV" in ending.message
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "param"),
+    [
+        ("invalid_data", "invalid_training_file", "training_file"),
+        ("unusable_model", "model_not_trainable", "model"),
+        ("rank_lost", None, None),
+    ],
+)
+def test_an_end_names_what_of_the_job_is_to_blame(
+    reason: str, code: str | None, param: str | None
+) -> None:
+    ending = explain(ended(reason), 1, stopping=False)
+    assert ending is not None and (ending.code, ending.param) == (code, param)

@@ -30,7 +30,7 @@ class RealLab(Lab):
 
 @pytest.fixture
 def real_lab(lab: Lab, tmp_path: Path) -> Lab:
-    make_tiny_model(tmp_path / "base")
+    make_tiny_model(tmp_path / "base", positions=2048)
     lab.context.settings.trainer_dtype = "float32"
     lab.context.settings.trainer_threads = 1
     return RealLab(lab.context, lab.memory, lab.project_id)

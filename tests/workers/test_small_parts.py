@@ -27,6 +27,16 @@ def test_state_lies_beside_the_model() -> None:
     assert names.state_prefix(names.model_prefix(root)) == f"{root}/state"
 
 
+def test_steps_of_a_warm_start_lie_apart() -> None:
+    place = {"step": 3, "fence": 2, "final": False}
+    warm = names.checkpoint_root("ftjob-1", **place, phase="warm_start")
+    assert warm == "jobs/ftjob-1/checkpoints/warm-3/2"
+    called = {"organization": "org", "suffix": None, "job_id": "ftjob-1", "step": 3}
+    name = names.checkpoint_name("base", **called, phase="warm_start")
+    assert name.endswith(":ckpt-step-warm-3")
+    assert name.split(":")[-2] != names.checkpoint_name("base", **called).split(":")[-2]
+
+
 def test_estimate_is_the_mean_step_time_times_what_is_left() -> None:
     estimate = FinishEstimate()
     estimate.phase_began(4, now=1000.0)
@@ -61,7 +71,8 @@ def test_csv_has_a_column_for_every_grader_and_empty_cells_for_what_a_step_lacks
             ]
         },
     }
-    text = step_metrics_csv([first, {"step": 2, "full_valid_mean_reward": 0.7}]).decode()
+    steps = [first, {"step": 2, "full_valid_mean_reward": 0.7}]
+    text = step_metrics_csv(steps, method="reinforcement").decode()
     one, two = csv.DictReader(io.StringIO(text))
     assert (one["step"], one["sampling_duration"], one["total_duration"]) == ("1", "1.5", "4.0")
     assert one["scores/graders/string_check/a/train_reward_mean"] == "0.25"
@@ -70,4 +81,16 @@ def test_csv_has_a_column_for_every_grader_and_empty_cells_for_what_a_step_lacks
 
 
 def test_csv_of_a_job_without_steps_has_its_header() -> None:
-    assert step_metrics_csv([]).decode().startswith("step,train_mean_reward,")
+    csv = step_metrics_csv([], method="reinforcement").decode()
+    assert csv.startswith("step,train_mean_reward,")
+
+
+def test_csv_of_a_supervised_job_has_openais_columns() -> None:
+    steps = [{"step": 1, "train_loss": 2.5, "grad_norm": 3.0}, {"step": 2, "full_valid_loss": 1.5}]
+    assert step_metrics_csv(steps, method="supervised").decode().splitlines() == [
+        "step,train_loss,train_mean_token_accuracy,valid_loss,valid_mean_token_accuracy,"
+        "full_valid_loss,full_valid_mean_token_accuracy",
+        "1,2.5,,,,,",
+        "2,,,,,1.5,",
+    ]
+    assert "full_valid_reward_accuracy" in step_metrics_csv([], method="dpo").decode()

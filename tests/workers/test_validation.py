@@ -56,6 +56,13 @@ def test_grader_that_reads_a_missing_field_is_named(lab: Lab) -> None:
     assert "item.anser" in error["message"] and "item.answer" in error["message"]
 
 
+def test_monitor_that_reads_a_missing_field_is_named(lab: Lab) -> None:
+    monitor = {**GRADER, "reference": "{{item.anser}}"}
+    error = error_of(lab, lab.new_job(method_with(monitor_grader=monitor)))
+    assert error["param"] == "method.reinforcement.monitor_grader"
+    assert "item.anser" in error["message"]
+
+
 def test_reference_field_that_rows_lack_is_named(lab: Lab) -> None:
     job_id = lab.new_job(method_with(warm_start={"reference_field": "ansver"}))
     error = error_of(lab, job_id)

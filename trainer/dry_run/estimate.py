@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainer.objectives.objective import Objective
 from trainer.sampling import Rollout
 from trainer.spec import DryRunSpec, TrainSpec
 from trainer.spread import Spread
@@ -61,10 +62,15 @@ def estimate(
     completions = training + evaluations
     length = sum(len(r.completion.token_ids) for r in rollouts) / len(rollouts)
     growth = max(1.0, min(GROWTH, hp.max_completion_tokens / length))
+    # Of algorithms that compare groups, those without spread need no update.
+    learnt = 1 - spread.share_without if Objective.of(hp).compares_groups else 1.0
     sampling_s = completions / rates.completions_per_s
-    update_s = training * length / rates.update_tokens_per_s
-    low = sampling_s + update_s * (1 - spread.share_without)
-    high = (sampling_s + update_s) * growth * (1 + UNMEASURED)
+    update_s = hp.rollout_epochs * training * length / rates.update_tokens_per_s
+    parts = sampling_s, update_s * learnt
+    # Where the next step is sampled beside the update, the longer of the two may be all.
+    low = max(parts) if hp.max_staleness else sum(parts)
+    again_s = hp.resample_rounds * spread.share_without * training / rates.completions_per_s
+    high = (sampling_s + again_s + update_s) * growth * (1 + UNMEASURED)
     return {
         "plan": {
             "steps": hp.max_steps,
@@ -82,7 +88,7 @@ def estimate(
         "seconds": {"low": low, "high": high},
         "cost": _cost(plan, low, high),
         "judge_tokens": _judge_tokens(rollouts, completions, growth),
-        "made_of": _made_of(spec, rates, completions, spread, growth),
+        "made_of": _made_of(spec, rates, completions, learnt, growth),
     }
 
 
@@ -130,15 +136,31 @@ def _judge_tokens(rollouts: list[Rollout], completions: int, growth: float) -> l
     ]
 
 
+def _extras(spec: TrainSpec) -> list[str]:
+    """What hyperparameters add to one pass over one sample of each row."""
+    hp = spec.reinforcement.hyperparameters
+    said = []
+    if hp.rollout_epochs > 1:
+        said.append(f"Each step's completions are trained on {hp.rollout_epochs} times.")
+    if hp.resample_rounds:
+        said.append(
+            f"The upper end samples groups without spread again in {hp.resample_rounds} rounds."
+        )
+    if hp.max_staleness:
+        said.append("The lower end has sampling and updates take place beside each other.")
+    return said
+
+
 def _made_of(
-    spec: TrainSpec, rates: Rates, completions: int, spread: Spread, growth: float
+    spec: TrainSpec, rates: Rates, completions: int, learnt: float, growth: float
 ) -> list[str]:
     said = [
         f"Sampling with grading beside it: {completions:,} completions at the measured "
         f"{rates.completions_per_s:.3g} a second.",
         f"Updates: {rates.update_tokens_per_s:.3g} completion tokens a second, measured by one "
         "micro-batch forward and backward; the lower end counts the "
-        f"{1 - spread.share_without:.0%} of the groups that have spread, the upper end all.",
+        f"{learnt:.0%} of the groups that teach something, the upper end all.",
+        *_extras(spec),
         f"The upper end has completions grow to {growth:.3g} times their length and adds "
         f"{UNMEASURED:.0%} for weight sync, checkpoints and the rest.",
         "Waiting in the queue and loading the model are not in it.",

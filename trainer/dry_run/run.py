@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graders.outcome import to_wire
 from trainer.data import batch_for_step
@@ -10,14 +10,12 @@ from trainer.dry_run.estimate import Rates
 from trainer.dry_run.report import make_report
 from trainer.errors import Paused
 from trainer.packing import TOKEN_BUDGET, Group, micro_batches, split
+from trainer.reinforcement.parts import ReinforcementParts
 from trainer.reinforcement.rollouts import draw_seed
 from trainer.rollout.base import Sampling
 from trainer.sampling import Rollout
 from trainer.spec import DryRunSpec
 from trainer.spread import groups_of
-
-if TYPE_CHECKING:
-    from trainer.reinforcement.run import ReinforcementJob
 
 #: Completions that are sampled at a time, at least one group; between two such parts a dry run says
 #: how far it is and hears that it must stop.
@@ -27,7 +25,7 @@ PART = 64
 class DryRun:
     """One dry run with the parts of a job; the policy is never updated."""
 
-    def __init__(self, job: "ReinforcementJob", plan: DryRunSpec) -> None:
+    def __init__(self, job: ReinforcementParts, plan: DryRunSpec) -> None:
         self._job, self._plan = job, plan
 
     def execute(self) -> None:

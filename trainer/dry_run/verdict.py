@@ -4,10 +4,11 @@ from collections import Counter
 from typing import Any
 
 from graders.outcome import Blame, Failure
-from trainer.reports import TRUNCATION_WARNING_SHARE
+from trainer.objectives.objective import Objective
 from trainer.sampling import Rollout
 from trainer.spec import TrainSpec
 from trainer.spread import Spread
+from trainer.watch.signs.completions import TRUNCATED_SHARE
 
 _RANK = ("good", "warn", "bad")
 
@@ -24,9 +25,13 @@ _MENDING: dict[Blame, str] = {
 
 def verdict(spec: TrainSpec, rollouts: list[Rollout], spread: Spread) -> dict[str, Any]:
     """The ``verdict`` of the report: the worst finding leads."""
-    limit = spec.reinforcement.hyperparameters.max_completion_tokens
-    findings = [(spread.level, spread.message)]
-    advice = [] if spread.level == "good" else spread.advice(max_completion_tokens=limit)
+    hp = spec.reinforcement.hyperparameters
+    limit = hp.max_completion_tokens
+    if Objective.of(hp).compares_groups:
+        findings = [(spread.level, spread.message)]
+        advice = [] if spread.level == "good" else spread.advice(max_completion_tokens=limit)
+    else:
+        findings, advice = [_differences(rollouts, hp.algorithm)], []
     failed = [r.outcome for r in rollouts if isinstance(r.outcome, Failure)]
     if failed:
         share = len(failed) / len(rollouts)
@@ -35,7 +40,7 @@ def verdict(spec: TrainSpec, rollouts: list[Rollout], spread: Spread) -> dict[st
         findings.append(("bad" if over else "warn", _failures(worst, share, spec, over=over)))
         advice.append(_MENDING[worst.blame].format(grader=worst.grader))
     cut = spread.truncated / len(rollouts)
-    if cut > TRUNCATION_WARNING_SHARE:
+    if cut > TRUNCATED_SHARE:
         findings.append(
             ("warn", f"{cut:.0%} of the completions were cut at max_completion_tokens={limit}.")
         )
@@ -51,6 +56,14 @@ def verdict(spec: TrainSpec, rollouts: list[Rollout], spread: Spread) -> dict[st
         "message": " ".join(text for _, text in findings),
         "advice": advice,
     }
+
+
+def _differences(rollouts: list[Rollout], algorithm: str) -> tuple[str, str]:
+    """The finding for an algorithm that compares all completions of a step with each other."""
+    scores = {rollout.score for rollout in rollouts} - {None}
+    if len(scores) > 1:
+        return "good", f"Scores differ, and {algorithm} compares all completions of a step."
+    return "bad", "No two completions have different scores, so training learns nothing."
 
 
 def _most_frequent(failed: list[Failure]) -> Failure:

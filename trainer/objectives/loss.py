@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from trainer.objectives.corrections import correction_weights
@@ -62,8 +61,8 @@ def policy_loss(tokens: TokenBatch, objective: Objective) -> LossOutput:
     correction = correction_weights(
         tokens.old_logp_N, tokens.sampler_logp_N, tokens.completion_N, objective.correction
     )
-    # Dropped by choice, not by multiplying with 0, which would keep what is not finite.
-    per_token_N = torch.where(correction.kept_N, correction.weight_N * term.loss_N, 0.0)
+    # All factors are finite for finite log-probabilities; what is not shows in the loss.
+    per_token_N = correction.weight_N * term.loss_N
     reference_logp_N = tokens.reference_logp_N
     kl_N = None
     if reference_logp_N is not None:
@@ -77,9 +76,8 @@ def policy_loss(tokens: TokenBatch, objective: Objective) -> LossOutput:
                 weighted=objective.kl.weighted,
             )
             per_token_N = per_token_N + objective.kl.coefficient * penalty_N
-    weighted_N = torch.where(tokens.weight_N > 0, tokens.weight_N * per_token_N, 0.0)
     return LossOutput(
-        loss=weighted_N.sum(),
+        loss=(tokens.weight_N * per_token_N).sum(),
         ratio_N=ratio_N.detach(),
         clipped_low_N=term.clipped_low_N,
         clipped_high_N=term.clipped_high_N,

@@ -37,7 +37,7 @@ class Learner:
     """The networks of a job and the way they learn.
 
     Args:
-        reference: what the policy is held to; ``None`` where the objective needs none.
+        reference: what the policy is held to, or only measured against; ``None`` for neither.
         critic: says what to expect; ``None`` where the objective needs none.
         team: the processes that share the passes.
         watch: knows how large a micro-batch memory holds.
@@ -76,7 +76,10 @@ class Learner:
         minibatches = self._minibatches(groups, step)
         self._look_ahead(minibatches)
         share = rate_share(step + 1, self._hp.max_steps)
-        measured = Measured(learning_rate=self._hp.learning_rate * share)
+        measured = Measured(
+            learning_rate=self._hp.learning_rate * share,
+            has_reference=self._reference is not None,
+        )
         for epoch in range(self._hp.rollout_epochs):
             if epoch > 0:
                 random.Random(f"{self._seed}:{step}:{epoch}").shuffle(minibatches)
@@ -134,12 +137,14 @@ class Learner:
         for number, minibatch in enumerate(minibatches):
             if number > 0:  # the first update finds its old log-probabilities itself
                 self._look("old_logp_N", passes.policy_logp, minibatch)
-            if self.objective.needs_reference:
+            if self._reference is not None:
                 self._look("reference_logp_N", passes.reference_logp, minibatch)
 
     def _look(self, figure: Figure, look: Callable[[Models, Look], Tensor], groups: Groups) -> None:
         """Leave a figure on the examples that lack it."""
         missing = [[e for e in group if getattr(e, figure) is None] for group in groups]
+        if not any(missing):
+            return
 
         def forward(token_budget: int) -> None:
             batches = plan(missing, token_budget)
@@ -175,7 +180,7 @@ class Learner:
         measured.updates += 1
 
     def _policy_pass(self, batch: MicroBatch, *, is_first: bool) -> PolicyPass:
-        has_reference = self.objective.needs_reference
+        has_reference = self._reference is not None
         return PolicyPass(
             groups=batch.groups,
             temperature=self._hp.temperature,

@@ -16,6 +16,9 @@ from trainer.rollout.base import Completion, Sampling
 #: GiB of key-value cache when sampling on a CPU.
 CPU_KV_CACHE_GIB = 1
 
+#: Tokens of a block of the key-value cache.
+BLOCK_TOKENS = 32
+
 
 class VllmEngine:
     """The offline engine, stepped by hand so that completions leave as soon as they end.
@@ -54,6 +57,8 @@ class VllmEngine:
             max_num_batched_tokens=max(8192, max_model_len),
             gpu_memory_utilization=memory_share,
             enable_prefix_caching=True,
+            # Whole blocks are shared, and left to itself vLLM makes them longer than most prompts.
+            block_size=BLOCK_TOKENS,
             logprobs_mode="processed_logprobs",
             **({"enable_lora": True, "max_lora_rank": slot, "max_loras": 1} if adapters else {}),
             disable_log_stats=True,
@@ -75,21 +80,28 @@ class VllmEngine:
         # Draws also depend on how requests are batched, and that on what is cached: a run that was
         # resumed must find the cache as empty as one that was not.
         self._llm.reset_prefix_cache()
-        engine = self._llm.llm_engine
-        for index, prompt in enumerate(prompts):
-            params = SamplingParams(
-                temperature=sampling.temperature,
-                max_tokens=sampling.max_tokens,
-                logprobs=0,
-                detokenize=False,
-            )
-            engine.add_request(
-                str(index), {"prompt_token_ids": prompt}, params, lora_request=self._lora_request
-            )
-        while engine.has_unfinished_requests():
-            for output in engine.step():
-                if output.finished:
-                    yield int(output.request_id), _completion(output.outputs[0])
+        params = SamplingParams(
+            temperature=sampling.temperature,
+            max_tokens=sampling.max_tokens,
+            logprobs=0,
+            detokenize=False,
+        )
+        for indices in _waves(prompts):
+            for index in indices:
+                self._llm.llm_engine.add_request(
+                    str(index),
+                    {"prompt_token_ids": prompts[index]},
+                    params,
+                    lora_request=self._lora_request,
+                )
+            yield from self._step()
+        while self._llm.llm_engine.has_unfinished_requests():
+            yield from self._step()
+
+    def _step(self) -> Iterator[tuple[int, Completion]]:
+        for output in self._llm.llm_engine.step():
+            if output.finished:
+                yield int(output.request_id), _completion(output.outputs[0])
 
     def load_weights(self, policy: Policy) -> None:
         """See :class:`RolloutEngine`."""
@@ -130,6 +142,19 @@ def _configure_environment(threads: int) -> None:
     defaults["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores))
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
+
+
+def _waves(prompts: list[list[int]]) -> list[list[int]]:
+    """Indices of the first request of each prompt, then of all others.
+
+    A step later a prompt's blocks are in the prefix cache, and the rest of its group reads them.
+    """
+    first: dict[tuple[int, ...], int] = {}
+    for index, prompt in enumerate(prompts):
+        first.setdefault(tuple(prompt), index)
+    leaders = set(first.values())
+    waves = [sorted(leaders), [i for i in range(len(prompts)) if i not in leaders]]
+    return [wave for wave in waves if wave]
 
 
 def _lora_rank_slot(rank: int) -> int:

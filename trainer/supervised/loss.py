@@ -11,6 +11,7 @@ from trainer.demonstrations import Demonstration
 from trainer.logprob import chunked_logprob
 from trainer.means import Means
 from trainer.packing import micro_batches
+from trainer.parallel import Team
 from trainer.policy import Policy
 from trainer.supervised.accuracy import most_likely
 
@@ -35,6 +36,14 @@ def shares(demonstrations: Sequence[Demonstration], token_budget: int) -> list[S
         Share([demonstrations[i] for i in indices], tokens)
         for indices in micro_batches(groups, token_budget)
     ]
+
+
+def accumulate(
+    team: Team, policy: Policy, demonstrations: Sequence[Demonstration], token_budget: int
+) -> Means:
+    """Add up the gradients of an update: the mean loss over all its learnt tokens."""
+    parts = team.accumulate(learn, {"policy": policy}, shares(demonstrations, token_budget))
+    return Means.sum(figures for part in parts for figures in part)
 
 
 def learn(models: Mapping[str, Any], share: Share) -> list[Means]:

@@ -7,7 +7,7 @@ from trainer.demonstrations import Demonstration, load_conversations
 from trainer.means import Means
 from trainer.offline import OfflineJob, in_order
 from trainer.packing import TOKEN_BUDGET, Group, micro_batches
-from trainer.supervised.loss import learn, measure, shares
+from trainer.supervised.loss import accumulate, measure, shares
 
 
 class SupervisedJob(OfflineJob[Demonstration]):
@@ -19,8 +19,7 @@ class SupervisedJob(OfflineJob[Demonstration]):
 
     def learn(self, rows: Sequence[Demonstration], token_budget: int) -> Means:
         """Add up the gradients of the mean loss over all learnt tokens of the batch."""
-        parts = self.team.accumulate(learn, {"policy": self.policy}, shares(rows, token_budget))
-        return Means.sum(figures for part in parts for figures in part)
+        return accumulate(self.team, self.policy, rows, token_budget)
 
     def measure(self, rows: Sequence[Demonstration]) -> list[Means]:
         """Loss and accuracy of each row."""

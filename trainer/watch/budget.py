@@ -50,7 +50,8 @@ class Budget:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._limits, self._spent, self._say, self._clock = limits, spent, say, clock
-        self._before, self._began = spent.seconds, clock()
+        # A checkpoint knows nothing of what was lost after it.
+        self._before, self._began = max(spent.seconds, limits.seconds_before), clock()
         self._durations: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
         self._step: tuple[str, float] | None = None
 

@@ -36,9 +36,11 @@ def memory_used() -> dict[str, int | None]:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that the memory of machine or accelerator is used up."""
-    # Torch's CPU allocator has no error type of its own for this.
-    known = isinstance(error, torch.OutOfMemoryError | MemoryError)
-    return known or "can't allocate memory" in str(error).lower()
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    # Torch's CPU allocator, and what libraries ask of a GPU past its own, have no type for this.
+    text = str(error).lower()
+    return any(said in text for said in ("can't allocate memory", "out of memory", "alloc_failed"))
 
 
 class Accumulates(Protocol):

@@ -6,14 +6,16 @@ from graders.client import GraderClient
 from graders.engine import Graded
 from graders.outcome import Failure, Score
 from trainer.sampling import Rollout, sample_of
+from trainer.watch.finding import Finding, Say
 
 
 class Monitor:
     """Grades the completions of a validation a second time, with a grader of its own."""
 
-    def __init__(self, client: GraderClient) -> None:
-        self._client = client
+    def __init__(self, client: GraderClient, say: Say) -> None:
+        self._client, self._say = client, say
         self._last: list[Graded] = []
+        self._complained = False
 
     def scores(self, rollouts: list[Rollout]) -> list[float | None]:
         """The scores of completions in their order; ``None`` where there is none.
@@ -23,6 +25,10 @@ class Monitor:
         """
         pairs = [(sample_of(r.text, r.completion), r.row.item) for r in rollouts]
         self._last = self._client.grade_all(pairs)
+        failures = [g.outcome for g in self._last if isinstance(g.outcome, Failure)]
+        if failures and not self._complained:
+            self._complained = True
+            self._say(_complaint(failures, len(self._last)))
         return [g.outcome.value if isinstance(g.outcome, Score) else None for g in self._last]
 
     def metrics(self) -> dict[str, Any]:
@@ -34,3 +40,13 @@ class Monitor:
             "failures": failed,
             "abstentions": len(self._last) - len(scores) - failed,
         }
+
+
+def _complaint(failures: list[Failure], total: int) -> Finding:
+    first = failures[0]
+    return Finding(
+        "monitor_fails",
+        f"The monitor_grader could not grade {len(failures)} of {total} completions, the first one "
+        f"for {first.kind}: {first.detail} Its scores leave them out; training goes on.",
+        {"failures": len(failures), "completions": total, "kind": first.kind},
+    )

@@ -13,6 +13,7 @@ from trainer.watch.finding import Finding, Say, Stop
 from trainer.watch.guards import Breaches, Guards
 from trainer.watch.memory import Accumulates, MicroBatchSize, Result
 from trainer.watch.plateau import Plateau, Validations
+from trainer.watch.signs.completions import cut, without_score
 from trainer.watch.signs.gap import Gap
 from trainer.watch.signs.independent import Independent
 from trainer.watch.signs.lengths import Lengths
@@ -104,6 +105,8 @@ class Watch:
         """
         state, seen = self._state, scored_groups(groups)
         state.gap.step(seen)
+        self._tell(cut(step, data))
+        self._tell(without_score(step, data))
         self._tell(state.lengths.step(seen))
         self._tell(state.sub_scores.step(seen))
         means = [sum(c.score for c in group) / len(group) for group in seen]

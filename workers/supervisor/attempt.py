@@ -16,6 +16,7 @@ from sqlalchemy import select
 from core.errors import NO_SPACE, ConfigurationError, StaleFence, StorageError
 from core.fenced import FencedWriter
 from core.models import Job, Metric
+from core.phases import STEPS_OF
 from core.process.environment import clean_environment
 from graders.errors import GraderProcessError
 from trainer import allocator
@@ -225,13 +226,14 @@ class Attempt:
         self._writer.result_file(filename, key, len(content), sha256)
 
     def _step_metrics(self) -> bytes:
+        method = self._job.method["type"]
         with self._context.sessions() as session:
             steps = session.scalars(
                 select(Metric.data)
-                .where(Metric.job_id == self._job.id, Metric.phase == "rl")
+                .where(Metric.job_id == self._job.id, Metric.phase == STEPS_OF[method])
                 .order_by(Metric.step)
             ).all()
-        return step_metrics_csv(steps)
+        return step_metrics_csv(steps, method=method)
 
     def _tidy_up(self) -> None:
         try:

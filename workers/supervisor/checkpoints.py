@@ -15,7 +15,8 @@ from workers.supervisor import names
 from workers.supervisor.jobdir import final_name
 from workers.supervisor.protocol import CheckpointWritten
 
-#: Checkpoints with the best validation reward that stay, besides the last one.
+#: Checkpoints that stay besides the last one: those with the best validation reward, or of a job
+#: without rewards those of its last epochs.
 BEST_KEPT = 3
 REWARD = "full_valid_mean_reward"
 
@@ -45,7 +46,11 @@ class CheckpointStore:
         """
         folder = self._directory / report.path
         root = names.checkpoint_root(
-            self._job.id, step=report.step, fence=self._writer.fence, final=report.final
+            self._job.id,
+            step=report.step,
+            fence=self._writer.fence,
+            final=report.final,
+            phase=report.phase,
         )
         if report.state:
             manifest.commit(self._context.store, f"{root}/state", folder / "state")
@@ -102,6 +107,7 @@ class CheckpointStore:
             suffix=self._job.suffix,
             job_id=self._job.id,
             step=report.step,
+            phase=report.phase,
         )
 
 
@@ -109,17 +115,34 @@ def superseded(rows: Iterable[Checkpoint]) -> tuple[list[Checkpoint], list[Check
     """Split off what need not be kept: whole checkpoints, and the states of older ones.
 
     Kept are the final one, the last one, and the three with the best validation reward (of equals
-    the later). Only the last one needs its state.
+    the later), or at the ends of the last three epochs. Only the last one needs its state.
     """
-    steps = sorted((row for row in rows if not row.is_final), key=lambda row: row.step)
+    steps = sorted((row for row in rows if not row.is_final), key=_order)
     if not steps:
         return [], []
-    ranked = [row for row in steps if row.metrics.get(REWARD) is not None]
-    ranked.sort(key=lambda row: (row.metrics[REWARD], row.step), reverse=True)
+    ranked = _by_reward(steps) or _by_epoch(steps)
     kept = {row.id for row in [*ranked[:BEST_KEPT], steps[-1]]}
     retired = [row for row in steps if row.id not in kept]
     resumable = [row for row in steps if row.has_state]
     return retired, [row for row in resumable[:-1] if row.id in kept]
+
+
+def _order(row: Checkpoint) -> tuple[bool, int]:
+    """Where a checkpoint lies along its job."""
+    return row.phase != "warm_start", row.step
+
+
+def _by_reward(steps: list[Checkpoint]) -> list[Checkpoint]:
+    rated = [row for row in steps if row.metrics.get(REWARD) is not None]
+    return sorted(rated, key=lambda row: (row.metrics[REWARD], row.step), reverse=True)
+
+
+def _by_epoch(steps: list[Checkpoint]) -> list[Checkpoint]:
+    """The first checkpoint after each epoch, the latest epoch first."""
+    first: dict[int, Checkpoint] = {}
+    for row in steps:
+        first.setdefault(int(row.metrics.get("epoch", 0)), row)
+    return [first[epoch] for epoch in sorted(first, reverse=True) if epoch > 0]
 
 
 def forget_states(context: Context, job_id: str) -> None:

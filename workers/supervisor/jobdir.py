@@ -7,6 +7,7 @@ from typing import Any
 from core import manifest
 from core.errors import ManifestMismatch, ManifestMissing, NotFound, ObjectMissing
 from core.fenced import FencedWriter
+from core.methods import chosen
 from core.models import Checkpoint, File, Job
 from core.permissions import usable_by
 from graders.masking import masked
@@ -16,7 +17,9 @@ from trainer.spec import (
     Hyperparameters,
     LimitsSpec,
     ModelSpec,
+    PreferenceSpec,
     ReinforcementSpec,
+    SupervisedSpec,
     TrainSpec,
     WarmStartSpec,
 )
@@ -24,8 +27,11 @@ from workers.context import Context
 from workers.supervisor import names
 from workers.supervisor.dry_run import dry_run_spec
 
-#: Most steps between two checkpoints; evaluations bring further ones.
+#: Most steps between two checkpoints; evaluations and the ends of epochs bring further ones.
 CHECKPOINT_INTERVAL = 10
+
+#: Checkpoints over a job whose steps are short.
+OFFLINE_CHECKPOINTS = 20
 
 
 class DataGone(NotFound):
@@ -69,7 +75,7 @@ def make_spec(context: Context, job: Job) -> TrainSpec:
     Raises:
         ConfigurationError: the base model is no longer listed, or its files are gone.
     """
-    settings, method = context.settings, job.method["reinforcement"]
+    settings, method = context.settings, chosen(job.method)
     base = context.registry.require(job.model)
     values = method["hyperparameters"]
     return TrainSpec(
@@ -93,9 +99,9 @@ def make_spec(context: Context, job: Job) -> TrainSpec:
             validation="data/validation.jsonl" if job.validation_file else None,
             warm_start="data/warm_start.jsonl" if job.warm_start_file else None,
         ),
-        method=_reinforcement(context, job),
-        limits=_limits(method["limits"]),
-        checkpoint_interval=CHECKPOINT_INTERVAL,
+        method=_method(context, job),
+        limits=_limits(method["limits"], job),
+        checkpoint_interval=_checkpoint_interval(values["max_steps"], job.method["type"]),
         engine=settings.trainer_engine,
         dtype=base.dtype or settings.trainer_dtype,
         threads=settings.trainer_threads,
@@ -112,6 +118,28 @@ def final_name(context: Context, job: Job) -> str:
         suffix=job.suffix,
         job_id=job.id,
     )
+
+
+def _method(context: Context, job: Job) -> ReinforcementSpec | SupervisedSpec | PreferenceSpec:
+    values = chosen(job.method)["hyperparameters"]
+    if job.method["type"] == "supervised":
+        return SupervisedSpec(type="supervised", **_offline(values))
+    if job.method["type"] == "dpo":
+        own = {name: values[name] for name in ("loss", "beta")}
+        return PreferenceSpec(type="dpo", **own, **_offline(values))
+    return _reinforcement(context, job)
+
+
+def _offline(values: dict[str, Any]) -> dict[str, Any]:
+    names = ("batch_size", "max_steps", "learning_rate", "eval_interval", "eval_samples")
+    return {"epochs": values["n_epochs"], **{name: values[name] for name in names}}
+
+
+def _checkpoint_interval(steps: int, method: str) -> int:
+    """Steps without sampling are short, so those of offline methods are counted in shares."""
+    if method == "reinforcement":
+        return CHECKPOINT_INTERVAL
+    return max(CHECKPOINT_INTERVAL, steps // OFFLINE_CHECKPOINTS)
 
 
 def _reinforcement(context: Context, job: Job) -> ReinforcementSpec:
@@ -133,9 +161,10 @@ def _reinforcement(context: Context, job: Job) -> ReinforcementSpec:
     )
 
 
-def _limits(block: dict[str, Any]) -> LimitsSpec:
+def _limits(block: dict[str, Any], job: Job) -> LimitsSpec:
     return LimitsSpec(
         max_train_seconds=block.get("max_train_seconds"),
+        seconds_before=job.gpu_seconds or 0.0,
         max_tokens=block.get("max_tokens"),
         plateau_window=block["plateau_window"],
         min_entropy=block.get("min_entropy", 0.0),

@@ -15,20 +15,23 @@ def model_name(base: str, *, organization: str, suffix: str | None, job_id: str)
 
 
 def checkpoint_name(
-    base: str, *, organization: str, suffix: str | None, job_id: str, step: int
+    base: str, *, organization: str, suffix: str | None, job_id: str, step: int, phase: str = "rl"
 ) -> str:
     """The name of an intermediate checkpoint; each has eight characters of its own."""
-    own = _short(f"{job_id}/{step}")
-    return f"ft:{base}:{organization}:{suffix or ''}:{own}:ckpt-step-{step}"
+    place = _place(phase, step)
+    own = _short(f"{job_id}/{place}")
+    return f"ft:{base}:{organization}:{suffix or ''}:{own}:ckpt-step-{place}"
 
 
-def checkpoint_root(job_id: str, *, step: int, fence: int, final: bool) -> str:
+def checkpoint_root(job_id: str, *, step: int, fence: int, final: bool, phase: str = "rl") -> str:
     """Where a checkpoint's objects lie; its model and its state are committed apart below.
 
     The fence keeps a holder that lost the job, and does not know it yet, from writing among the
     objects of its successor.
     """
-    return f"models/{job_id}/{fence}" if final else f"jobs/{job_id}/checkpoints/{step}/{fence}"
+    if final:
+        return f"models/{job_id}/{fence}"
+    return f"jobs/{job_id}/checkpoints/{_place(phase, step)}/{fence}"
 
 
 def model_prefix(root: str) -> str:
@@ -54,6 +57,11 @@ def report_key(job_id: str, *, stage: str, step: int, fence: int) -> str:
 def result_key(job_id: str, *, filename: str, fence: int) -> str:
     """Where a result file lies."""
     return f"jobs/{job_id}/results/{fence}/{filename}"
+
+
+def _place(phase: str, step: int) -> str:
+    """A step among all of a job; those of a warm start are counted apart."""
+    return f"warm-{step}" if phase == "warm_start" else str(step)
 
 
 def _short(text: str) -> str:

@@ -18,7 +18,10 @@ MAX_FAILED_ATTEMPTS = 3
 _PAUSING = frozenset({"no_disk", "grader_failures", "no_model"})
 #: Another attempt would end the same way.
 _FATAL = frozenset(
-    {"diverged", "entropy_collapse", "kl_runaway", "invalid_data", "data_gone", "no_spread"}
+    {
+        *("diverged", "entropy_collapse", "kl_runaway"),
+        *("invalid_data", "data_gone", "no_spread", "unusable_model"),
+    }
 )
 #: The model went astray; what it was before stands in its checkpoints.
 _ASTRAY = frozenset({"diverged", "entropy_collapse", "kl_runaway"})
@@ -66,6 +69,8 @@ def explain(ended: Ended | None, exit_code: int, *, stopping: bool) -> Ending | 
     data = {"examples": ended.examples} if ended.examples else None
     if ended.reason == "invalid_data":
         return Ending("invalid_data", ended.message, "invalid_training_file", "training_file", data)
+    if ended.reason == "unusable_model":
+        return Ending("unusable_model", ended.message, "model_not_trainable", "model")
     return Ending(ended.reason, ended.message, data=data)
 
 

@@ -34,7 +34,7 @@ class Metrics(_Report):
     """The numbers of one finished step."""
 
     type: Literal["metrics"]
-    phase: Literal["warm_start", "rl"]
+    phase: Literal["warm_start", "rl", "supervised", "dpo"]
     step: int
     total_steps: int
     data: dict[str, Any]

@@ -6,6 +6,7 @@ from typing import Any
 
 from core import samples
 from core.fenced import FencedWriter
+from core.phases import STEPS_OF
 from core.store import ObjectStore
 from workers.evals.of_job import JobRuns
 from workers.supervisor import names
@@ -31,10 +32,13 @@ from workers.supervisor.protocol import (
 )
 from workers.supervisor.uploads import Uploads
 
+#: The phases whose steps are a job's own.
+_STEPS = frozenset(STEPS_OF.values())
 _PHASE_MESSAGES = {
     "dry_run": "Sampling and grading",
     "base_evaluation": "Evaluating the base model on the validation file",
     "warm_start": "Warm start: learning from demonstrations",
+    "reference": "Asking the starting model about the outputs of the files",
     "warm_start_evaluation": "Evaluating the warm-started model on the validation file",
     "final_evaluation": "Evaluating the trained model on the validation file",
 }
@@ -68,8 +72,8 @@ class Recorder:
         self._checkpoints, self._uploads = checkpoints, uploads
         self._directory = directory
         self._phase, self._step, self._total_steps = "loading", 0, 0
-        #: Where the reinforcement phase begins in this attempt: step, total steps.
-        self._rl = (0, 0)
+        #: Where the job's own steps begin in this attempt: step, total steps.
+        self._begin = (0, 0)
         self._estimate = FinishEstimate()
         self._finish: int | None = None
         self.ended: Ended | None = None
@@ -103,7 +107,9 @@ class Recorder:
                 coded = None if code is None else {"code": code, **data}
                 self._remark(message, level="warn", data=coded)
             case Stopped(message=message, reason=reason, data=data):
-                self._remark(message, level="warn", data={"code": reason, **data})
+                # A plateau is what was waited for; a budget may have come too early.
+                level = "info" if reason == "plateau" else "warn"
+                self._remark(message, level=level, data={"code": reason, **data})
             case Progress(phase="dry_run"):
                 self._step, self._total_steps = report.done, report.total
                 self._progress()
@@ -122,15 +128,15 @@ class Recorder:
 
     def _started(self, report: Started) -> None:
         self._step, self._total_steps = report.step, report.total_steps
-        self._rl = (report.step, report.total_steps)
+        self._begin = (report.step, report.total_steps)
         if report.resumed:
             self._writer.event(f"Going on from the checkpoint of step {report.step}")
         self._progress()
 
     def _phase_begins(self, report: PhaseBegins) -> None:
         self._phase = report.phase
-        if report.phase == "rl":
-            self._step, self._total_steps = self._rl
+        if report.phase in _STEPS:
+            self._step, self._total_steps = self._begin
             self._estimate.phase_began(self._step, time.time())
         if message := _PHASE_MESSAGES.get(report.phase):
             # A phase starts before its step 1, yet after all steps of the phases before.
@@ -146,7 +152,7 @@ class Recorder:
             "total_steps": report.total_steps,
             **report.data,
         }
-        if report.phase == "rl":
+        if report.phase in _STEPS:
             self._finish = self._estimate.step_ended(report.step, report.total_steps, time.time())
         self._writer.step_ended(
             report.phase,
@@ -244,8 +250,8 @@ class Recorder:
 def metrics_message(report: Metrics) -> str:
     """The sentence of a step's event, in OpenAI's words (the space before the comma is theirs)."""
     step, data = f"{report.step}/{report.total_steps}", report.data
-    if report.phase == "warm_start":
-        return f"Step {step}: training loss={data['train_loss']:.2f}"
+    if report.phase != "rl":
+        return f"Step {step}: {_losses(data)}"
     parts = [f"Step {step} "]
     for label, key in (
         ("train mean reward", "train_mean_reward"),
@@ -255,6 +261,18 @@ def metrics_message(report: Metrics) -> str:
         if data.get(key) is not None:
             parts.append(f"{label}={data[key]:.2f}")
     return ", ".join(parts)
+
+
+def _losses(data: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{label}={data[key]:.2f}"
+        for label, key in (
+            ("training loss", "train_loss"),
+            ("validation loss", "valid_loss"),
+            ("full validation loss", "full_valid_loss"),
+        )
+        if data.get(key) is not None
+    )
 
 
 def evaluation_message(report: Evaluation) -> str:

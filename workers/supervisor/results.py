@@ -5,8 +5,8 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-#: Column of the file → where its value stands in a step's metrics.
-_PLAIN = {
+#: Column of a reinforcement job's file → where its value stands in a step's metrics.
+_REINFORCEMENT = {
     "step": ("step",),
     "train_mean_reward": ("train_mean_reward",),
     "full_valid_mean_reward": ("full_valid_mean_reward",),
@@ -18,16 +18,41 @@ _PLAIN = {
     "eval_duration": ("timing", "step", "eval"),
     "total_duration": ("timing", "step", "full_iteration"),
 }
+_LOOKS = ("train", "valid", "full_valid")
+_SUPERVISED = ("loss", "mean_token_accuracy")
+_PREFERENCE = (
+    *_SUPERVISED,
+    "reward_accuracy",
+    "mean_reward_margin",
+    "mean_preferred_reward",
+    "mean_non_preferred_reward",
+)
 
 
-def step_metrics_csv(steps: Iterable[Mapping[str, Any]]) -> bytes:
-    """The file ``step_metrics.csv``, with the column names of Azure's RFT scripts.
+def _offline(figures: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    names = [f"{look}_{figure}" for look in _LOOKS for figure in figures]
+    return {name: (name,) for name in ("step", *names)}
+
+
+_PLAIN = {
+    "reinforcement": _REINFORCEMENT,
+    "supervised": _offline(_SUPERVISED),
+    "dpo": _offline(_PREFERENCE),
+}
+
+
+def step_metrics_csv(steps: Iterable[Mapping[str, Any]], *, method: str) -> bytes:
+    """The file ``step_metrics.csv``.
+
+    Its columns are those of OpenAI's files, and for reinforcement those of Azure's RFT scripts.
 
     Args:
         steps: the metrics of each step, in order; a value that a step lacks is an empty cell.
+        method: the type of the job's method.
     """
-    rows = [_flatten(step) for step in steps]
-    columns = list(dict.fromkeys(name for row in rows for name in row)) or list(_PLAIN)
+    plain = _PLAIN[method]
+    rows = [_flatten(step, plain) for step in steps]
+    columns = list(dict.fromkeys(name for row in rows for name in row)) or list(plain)
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
@@ -35,8 +60,8 @@ def step_metrics_csv(steps: Iterable[Mapping[str, Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _flatten(step: Mapping[str, Any]) -> dict[str, Any]:
-    row = {column: _dig(step, path) for column, path in _PLAIN.items()}
+def _flatten(step: Mapping[str, Any], plain: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    row = {column: _dig(step, path) for column, path in plain.items()}
     for grader in _dig(step, ("scores", "graders")) or ():
         prefix = f"scores/graders/{grader['type']}/{grader['name']}"
         for value in ("train_reward_mean", "valid_reward_mean"):

@@ -195,6 +195,29 @@ def test_the_estimate_says_how_it_was_made(spec_of: Callable[..., TrainSpec]) ->
     assert any("200 completions" in text for text in estimate["made_of"])
 
 
+def test_what_hyperparameters_add_is_estimated(spec_of: Callable[..., TrainSpec]) -> None:
+    size = {"max_steps": 10, "batch_size": 4, "group_size": 5, "max_completion_tokens": 8}
+    more = {"rollout_epochs": 2, "resample_rounds": 3, "max_staleness": 1}
+    spec = spec_of(hyperparameters={**size, **more})
+    estimate = report_of(spec, group(0.0, 1.0), group(0.0, 0.0, row=1))["estimate"]
+    sampling, again, update = 200 / 10, 3 * 0.5 * 200 / 10, 2 * 200 * 4 / 100
+    assert estimate["seconds"]["low"] == pytest.approx(max(sampling, update / 2))
+    assert estimate["seconds"]["high"] == pytest.approx((sampling + again + update) * 1.5 * 1.25)
+    assert any("trained on 2 times" in text for text in estimate["made_of"])
+
+
+@pytest.mark.parametrize(("scores", "level"), [((0.0, 1.0), "good"), ((1.0, 1.0), "bad")])
+def test_algorithms_that_compare_whole_steps_need_no_spread_in_groups(
+    spec_of: Callable[..., TrainSpec], scores: tuple[float, float], level: str
+) -> None:
+    size = {"max_steps": 10, "batch_size": 4, "group_size": 5, "max_completion_tokens": 8}
+    spec = spec_of(hyperparameters={**size, "algorithm": "reinforce++"})
+    low, high = scores
+    report = report_of(spec, group(low, low), group(high, high, row=1))
+    assert report["verdict"]["level"] == level
+    assert report["estimate"]["seconds"]["low"] == pytest.approx(200 / 10 + 200 * 4 / 100)
+
+
 def test_completions_do_not_grow_beyond_their_limit(spec_of: Callable[..., TrainSpec]) -> None:
     estimate = report_of(spec_of(), group(0.0, 1.0, tokens=8))["estimate"]
     sampling, update = 200 / 10, 200 * 8 / 100

@@ -45,7 +45,7 @@ def hyperparameters(**changes: Any) -> Hyperparameters:
 
 def watch(**limits: Any) -> Watch:
     """A watch that says nothing."""
-    return Watch(LimitsSpec(**{**LIMITS, **limits}), lambda finding: None)
+    return Watch(LimitsSpec(**{**LIMITS, **limits}), lambda _finding: None)
 
 
 def learner(policy: Policy, hp: Hyperparameters, **changes: Any) -> Learner:

@@ -96,7 +96,7 @@ def test_what_was_sampled_ahead_survives_a_checkpoint() -> None:
         )
         for i, outcome in enumerate(outcomes)
     ]
-    ahead = Ahead(lambda step: Sampled(rollouts, 0.5, 4, 2), staleness=1, steps=9)
+    ahead = Ahead(lambda _step: Sampled(rollouts, 0.5, 4, 2), staleness=1, steps=9)
     assert ahead.state() is None
     ahead.begin(5)
     ahead.finish()

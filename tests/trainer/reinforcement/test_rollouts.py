@@ -37,14 +37,14 @@ class Sampler:
     def load_weights(self, policy: Any) -> None:
         raise NotImplementedError
 
-    def submit(self, id: int, sample: Any, item: dict[str, Any], **_: Any) -> None:
+    def submit(self, id: int, _sample: Any, item: dict[str, Any], **_: Any) -> None:
         self._asked.append((id, item["row"]))
 
     def receive(self) -> Reply:
         id, row = self._asked.pop(0)
         return Reply(id, Score(0.0 if row in self.dull else float(id % 2)), 0.0)
 
-    def decode(self, ids: list[int], **_: Any) -> str:
+    def decode(self, _ids: list[int], **_: Any) -> str:
         return "x"
 
 

@@ -1,6 +1,5 @@
 """Supervised jobs on the tiny model."""
 
-import math
 from typing import Any
 
 import pytest
@@ -8,8 +7,12 @@ import pytest
 from tests.trainer.offline_jobs import MakeJob, conversation, curve, of, supervised_job, write_rows
 from tests.trainer.reports import reports_of, reports_until_paused
 from trainer.errors import InvalidData
+from trainer.supervised.run import SupervisedJob
+
+unproved = pytest.mark.usefixtures("unproved")
 
 
+@unproved
 def test_a_job_learns_and_reports_in_openais_names(make_job: MakeJob) -> None:
     job_dir = supervised_job(make_job)
     reports = reports_of(job_dir)
@@ -46,10 +49,9 @@ def test_every_epoch_leaves_a_checkpoint_and_the_last_step_the_model(make_job: M
     assert proof["max_difference"] < proof["tolerance"]
 
 
+@unproved
 @pytest.mark.parametrize("rank", [0, 4])
-def test_a_paused_job_ends_with_the_curve_of_one_that_was_not(
-    make_job: MakeJob, rank: int
-) -> None:
+def test_a_paused_job_ends_with_the_curve_of_one_that_was_not(make_job: MakeJob, rank: int) -> None:
     adapter = {"rank": rank}
     whole = curve(reports_of(supervised_job(make_job, name="whole", adapter=adapter)))
     job_dir = supervised_job(make_job, name="paused", adapter=adapter)
@@ -61,15 +63,18 @@ def test_a_paused_job_ends_with_the_curve_of_one_that_was_not(
     assert curve(before) | curve(after) == whole
 
 
+@unproved
 def test_micro_batches_change_nothing(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     one = curve(reports_of(supervised_job(make_job, name="one")))
-    monkeypatch.setattr("trainer.watch.memory.MicroBatch.tokens", 1)
+    learn = SupervisedJob.learn
+    monkeypatch.setattr(SupervisedJob, "learn", lambda job, rows, _budget: learn(job, rows, 1))
     many = curve(reports_of(supervised_job(make_job, name="many")))
     for step, data in one.items():
         assert many[step]["train_loss"] == pytest.approx(data["train_loss"], abs=1e-5)
         assert many[step]["grad_norm"] == pytest.approx(data["grad_norm"], rel=1e-3)
 
 
+@unproved
 def test_without_a_validation_file_nothing_is_measured(make_job: MakeJob) -> None:
     data = {"train": "data/train.jsonl", "validation": None, "warm_start": None}
     reports = reports_of(supervised_job(make_job, data=data))
@@ -77,19 +82,23 @@ def test_without_a_validation_file_nothing_is_measured(make_job: MakeJob) -> Non
     assert of(reports, "checkpoint")[-1]["final"]
 
 
+@unproved
 def test_the_loss_is_the_mean_over_all_learnt_tokens(make_job: MakeJob) -> None:
     """A long answer weighs more than a short one, and what is not learnt weighs nothing."""
-    job_dir = supervised_job(make_job, method={"batch_size": 2, "max_steps": 1, "epochs": 1})
-    rows = [conversation("q", "a"), conversation("q", "abcdefgh")]
-    for row in rows:
-        write_rows(job_dir / "data/train.jsonl", [row, row])
-    write_rows(job_dir / "data/train.jsonl", rows)
-    write_rows(job_dir / "data/validation.jsonl", rows)
-    data = curve(reports_of(job_dir))[1]
-    assert data["trained_tokens"] == 2 + 9
-    assert math.isfinite(data["train_loss"])
+    method = {"batch_size": 2, "max_steps": 1, "epochs": 1}
+    long, short = conversation("q", "abcdefgh"), conversation("q", "a")
+    losses = {}
+    for name, rows in {"both": [short, long], "short": [short], "long": [long]}.items():
+        job_dir = supervised_job(make_job, name=name, method=method)
+        write_rows(job_dir / "data/train.jsonl", rows)
+        data = curve(reports_of(job_dir))[1]
+        losses[name] = (data["train_loss"], data["trained_tokens"] // (2 // len(rows)))
+    (both, tokens), (alone, few), (other, many) = (losses[n] for n in ("both", "short", "long"))
+    assert (few, many, tokens) == (2, 9, 11)
+    assert both == pytest.approx((few * alone + many * other) / tokens, abs=1e-5)
 
 
+@unproved
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [({"max_tokens": 30}, "max_tokens"), ({"plateau_window": 3}, "plateau")],
@@ -107,8 +116,19 @@ def test_limits_end_a_job_with_its_model(
     assert "full_valid_loss" in final["metrics"]
 
 
+@unproved
 def test_a_row_beyond_the_context_is_refused(make_job: MakeJob) -> None:
     job_dir = supervised_job(make_job)
     write_rows(job_dir / "data/train.jsonl", [conversation("q", "a" * 600)])
     with pytest.raises(InvalidData, match=r"Row 1 of train.jsonl has 6\d\d tokens.*context of 512"):
         reports_of(job_dir)
+
+
+@pytest.mark.slow
+@unproved
+def test_two_processes_learn_what_one_does(make_job: MakeJob) -> None:
+    one = curve(reports_of(supervised_job(make_job, name="one")))
+    two = curve(reports_of(supervised_job(make_job, name="two", processes=2)))
+    for step, data in one.items():
+        for figure, value in data.items():
+            assert two[step][figure] == pytest.approx(value, rel=1e-4, abs=1e-5), figure

@@ -79,6 +79,13 @@ def test_earlier_attempts_count() -> None:
     assert made.spent.seconds == 100.0
 
 
+def test_attempts_that_left_no_checkpoint_count() -> None:
+    made, clock = budget(spent=Spent(seconds=10.0), max_train_seconds=100, seconds_before=95.0)
+    assert made.before_step("rl") is None
+    clock.now += 5
+    assert made.before_step("rl") is not None
+
+
 def test_each_share_is_told_once_also_after_a_resume() -> None:
     said: list[Finding] = []
     made, _clock = budget(said, max_tokens=100)

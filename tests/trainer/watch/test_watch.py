@@ -28,6 +28,9 @@ def data(**changes: Any) -> dict[str, Any]:
         "entropy": 1.0,
         "kl_to_reference": None,
         "train_solved_share": 0.5,
+        "train_mean_reward": 0.5,
+        "truncated_share": 0.0,
+        "abstentions": 0,
         **changes,
     }
 

@@ -1,0 +1,52 @@
+"""A sampler that does not hold the trainer's weights is found out."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.reinforcement.learners import ragged
+from tests.trainer.reports import reports_of
+from trainer.errors import WeightsMismatch
+from trainer.policy import Policy
+from trainer.reinforcement.sync import check_greedy
+from trainer.rollout.transformers_engine import TransformersEngine
+from trainer.sampling import Rollout
+
+
+def _rollouts(policy: Policy, shift: float) -> list[Rollout]:
+    return [rollout for group in ragged(policy, shift=shift) for rollout in group]
+
+
+def test_greedy_completions_are_held_to_the_policy(tiny_policy: Policy) -> None:
+    check_greedy(tiny_policy, _rollouts(tiny_policy, 0.1), 0.2)
+    with pytest.raises(WeightsMismatch, match=r"differ by 0.30 nats per token \(limit 0.2\)"):
+        check_greedy(tiny_policy, _rollouts(tiny_policy, 0.3), 0.2)
+
+
+def test_a_difference_that_is_no_number_is_one(tiny_policy: Policy) -> None:
+    rollouts = _rollouts(tiny_policy, 0.0)
+    completion = rollouts[0].completion
+    spoilt = dataclasses.replace(
+        rollouts[0],
+        completion=dataclasses.replace(
+            completion, logprobs=[float("nan")] * len(completion.logprobs)
+        ),
+    )
+    with pytest.raises(WeightsMismatch):
+        check_greedy(tiny_policy, [spoilt, *rollouts[1:]], 0.2)
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_a_job_whose_sampler_keeps_old_weights_ends(
+    make_job: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    def forget(self: TransformersEngine, policy: Policy) -> None:
+        del self, policy
+
+    monkeypatch.setattr(TransformersEngine, "load_weights", forget)
+    values: dict[str, Any] = {"max_steps": steps, "mask_truncated": False}
+    with pytest.raises(WeightsMismatch, match="does not use the trainer's weights"):
+        reports_of(make_job(hyperparameters=values))

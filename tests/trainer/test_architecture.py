@@ -1,0 +1,87 @@
+"""Models that the packed forward pass is right for, and those that are refused."""
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from trainer.architecture import check_architecture
+from trainer.errors import UnusableModel
+from trainer.policy import Policy
+
+SIZES = {
+    "vocab_size": 260,
+    "hidden_size": 48,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "num_key_value_heads": 3,
+    "initializer_range": 0.3,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+IDS = list(range(40))
+
+
+def _policy(kind: str, **changes: Any) -> Policy:
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(kind, **(SIZES | changes))
+    return Policy(AutoModelForCausalLM.from_config(config).eval(), None, lora_rank=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("llama", {}),
+        ("llama", {"num_key_value_heads": 1, "attention_bias": True, "tie_word_embeddings": True}),
+        ("qwen2", {}),
+        ("qwen3", {"head_dim": 16}),
+        ("mistral", {"sliding_window": 64}),
+        ("gemma3_text", {"head_dim": 16, "sliding_window": 64}),
+        ("phi3", {}),
+        ("gpt_neox", {}),
+        ("opt", {"ffn_dim": 96, "word_embed_proj_dim": 48}),
+        ("mixtral", {}),
+        ("granite", {"logits_scaling": 3.0, "residual_multiplier": 0.2}),
+        ("cohere", {"logit_scale": 0.3}),
+    ],
+)
+def test_plain_decoders_pass(kind: str, changes: dict[str, Any]) -> None:
+    check_architecture(_policy(kind, **changes), IDS, longest=60)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "said"),
+    [
+        ("mistral", {"sliding_window": 50}, "sees 50 tokens back, and rows have up to 60"),
+        ("gemma3_text", {"head_dim": 16, "sliding_window": 50}, "sees 50 tokens back"),
+        ("gemma2", {"head_dim": 16}, "do not take packed rows .*softcap"),
+        ("gpt_oss", {"head_dim": 16}, "do not take packed rows .*s_aux"),
+        ("mamba", {"state_size": 4}, "do not take packed rows"),
+        ("rwkv", {"attention_hidden_size": 48}, "packed rows differ"),
+        ("bert", {}, "packed rows differ"),
+    ],
+)
+def test_others_are_refused(kind: str, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(UnusableModel, match=f"Models of type {kind} cannot .*{said}"):
+        check_architecture(_policy(kind, **changes), IDS, longest=60)
+
+
+def test_a_biased_head_is_refused() -> None:
+    policy = _policy("phi")
+    with torch.no_grad():
+        policy.model.lm_head.bias.normal_(std=0.1)
+    with pytest.raises(UnusableModel, match=r"Models of type phi cannot .*packed rows differ"):
+        check_architecture(policy, IDS, longest=60)
+
+
+def test_weights_in_bfloat16_come_back_to_the_bit(tiny_lora_policy: Policy) -> None:
+    """And are compared in float32, where the two ways agree far better."""
+    model = tiny_lora_policy.model.bfloat16()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    check_architecture(tiny_lora_policy, IDS, longest=60)
+    after = model.state_dict()
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+    assert {t.dtype for t in after.values()} == {torch.bfloat16}

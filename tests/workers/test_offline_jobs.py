@@ -1,0 +1,130 @@
+"""Supervised and preference jobs: what validation says of them, and the real trainer's results."""
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.models import File
+from tests.fakes.tiny_model import make_tiny_model
+from tests.workers.lab import Lab
+from workers.supervisor.attempt import Conduct
+from workers.validation import validate_waiting
+
+SMALL = {"batch_size": 4, "n_epochs": 2, "lora_rank": 0, "learning_rate": 0.01}
+
+
+class RealLab(Lab):
+    """A lab that starts the real trainer."""
+
+    @property
+    def conduct(self) -> Conduct:
+        return Conduct(command=(sys.executable, "-m", "trainer"), poll_s=0.05)
+
+
+@pytest.fixture
+def real_lab(lab: Lab, tmp_path: Path) -> Lab:
+    make_tiny_model(tmp_path / "base", positions=2048)
+    lab.context.settings.trainer_dtype = "float32"
+    lab.context.settings.trainer_threads = 1
+    return RealLab(lab.context, lab.memory, lab.project_id)
+
+
+def conversations(count: int, first: int = 0) -> bytes:
+    rows = [
+        {"messages": [{"role": "user", "content": f"{n}?"}, {"role": "assistant", "content": "ab"}]}
+        for n in range(first, first + count)
+    ]
+    return jsonl(rows)
+
+
+def preferences(count: int, first: int = 0) -> bytes:
+    rows = [
+        {
+            "input": {"messages": [{"role": "user", "content": f"{n}?"}]},
+            "preferred_output": [{"role": "assistant", "content": "ab"}],
+            "non_preferred_output": [{"role": "assistant", "content": "zz"}],
+        }
+        for n in range(first, first + count)
+    ]
+    return jsonl(rows)
+
+
+def jsonl(rows: list[dict[str, Any]]) -> bytes:
+    return "\n".join(json.dumps(row) for row in rows).encode()
+
+
+def new_job(lab: Lab, kind: str, content: Any, **hyperparameters: Any) -> str:
+    method = {"type": kind, kind: {"hyperparameters": hyperparameters}}
+    return lab.new_job(
+        method,
+        training_file=lab.file(content(8)),
+        validation_file=lab.file(content(4, first=100)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "epochs"), [("supervised", conversations, 3), ("dpo", preferences, 1)]
+)
+def test_validation_resolves_what_is_automatic(
+    lab: Lab, kind: str, content: Any, epochs: int
+) -> None:
+    job_id = new_job(lab, kind, content)
+    validate_waiting(lab.context, owner="lab")
+    job = lab.job(job_id)
+    assert job.status == "queued", job.error
+    values = job.method[kind]["hyperparameters"]
+    assert (values["batch_size"], values["n_epochs"], values["max_steps"]) == (8, epochs, epochs)
+    assert job.hyperparameters == values
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "said"),
+    [("supervised", preferences, "messages"), ("dpo", conversations, "input")],
+)
+def test_a_file_of_another_kind_is_refused(lab: Lab, kind: str, content: Any, said: str) -> None:
+    job_id = new_job(lab, kind, content)
+    validate_waiting(lab.context, owner="lab")
+    job = lab.job(job_id)
+    assert job.status == "failed" and job.error is not None
+    assert job.error["code"] == "invalid_training_file"
+    assert said in job.error["message"]
+
+
+def test_limits_without_a_validation_file_are_warned_of(lab: Lab) -> None:
+    method = {"type": "supervised", "supervised": {"limits": {"plateau_window": 3}}}
+    job_id = lab.new_job(method, training_file=lab.file(conversations(8)), validation_file=None)
+    validate_waiting(lab.context, owner="lab")
+    assert "plateau_window has no effect without a validation_file." in lab.messages(job_id)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "content"), [("supervised", conversations), ("dpo", preferences)])
+def test_a_job_ends_with_its_model_metrics_and_checkpoints(
+    real_lab: Lab, kind: str, content: Any
+) -> None:
+    job_id = new_job(real_lab, kind, content, **SMALL)
+    validate_waiting(real_lab.context, owner="lab")
+    real_lab.run()
+    job = real_lab.job(job_id)
+    assert job.status == "succeeded", (job.error, real_lab.messages(job_id))
+    assert job.fine_tuned_model is not None and job.trained_tokens
+    assert [(c.phase, c.step, c.is_final) for c in real_lab.checkpoints(job_id)] == [
+        (kind, 2, False),
+        ("export", 4, True),
+    ]
+    said = [m for m in real_lab.messages(job_id) if m.startswith("Step ")]
+    assert len(said) == 4 and said[0].startswith("Step 1/4: training loss=")
+    assert "full validation loss=" in said[-1]
+    with real_lab.context.sessions() as session:
+        files = [session.get_one(File, name) for name in job.result_files]
+    (metrics,) = [file for file in files if file.filename == "step_metrics.csv"]
+    text = real_lab.context.store.get_bytes(metrics.object_key).decode()
+    steps = list(csv.DictReader(io.StringIO(text)))
+    assert [step["step"] for step in steps] == ["1", "2", "3", "4"]
+    assert float(steps[3]["train_loss"]) < float(steps[0]["train_loss"])
+    assert steps[1]["full_valid_loss"] and not steps[0]["full_valid_loss"]
