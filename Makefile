@@ -20,7 +20,7 @@ MODEL_TESTS := tests/e2e tests/serving/test_vllm.py
 .PHONY: bench-graders bench-api bench-rl bench-learning bench-report
 
 help:  ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup:  ## install what is missing: packages, base model, dashboard
 	@$(MAKE) --no-print-directory -j2 ready

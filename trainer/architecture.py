@@ -24,7 +24,7 @@ from trainer.watch.memory import is_out_of_memory
 #: Mean |Δ log-prob| per token between the two ways, in float32.
 LIMIT = 1e-3
 
-#: Most tokens of the prompt, and those of the two made-up completions.
+#: Most tokens of the prompt, and those of made-up completions.
 PROMPT_TOKENS, TOKENS = 256, 16
 
 #: Where configurations say how far back a layer sees, and how layers of that kind are called.
@@ -51,9 +51,9 @@ def check_architecture(policy: Policy, ids: list[int], *, longest: int) -> None:
             raise _unusable(
                 config, f"it sees {window} tokens back, and rows have up to {longest} tokens"
             )
-    group = Group(ids[:PROMPT_TOKENS], [ids[:TOKENS], ids[-TOKENS:]])
+    first = Group(ids[:PROMPT_TOKENS], [ids[:TOKENS], ids[-TOKENS:]])
     try:
-        difference = _difference(policy, group)
+        difference = _difference(policy, [first, Group(ids[-TOKENS:], [ids[:TOKENS]])])
     except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         # What a model does with arguments it does not know is up to its code.
         if is_out_of_memory(error):
@@ -75,10 +75,10 @@ def _unusable(config: Any, reason: str) -> UnusableModel:
 
 
 @torch.no_grad()
-def _difference(policy: Policy, group: Group) -> float:
-    rows = [{"prompt": group.prompt, "completion": c} for c in group.completions]
+def _difference(policy: Policy, groups: list[Group]) -> float:
+    rows = [{"prompt": g.prompt, "completion": c} for g in groups for c in g.completions]
     with _in_float32(policy.model):
-        packed, _ = policy.logprobs([group], temperature=1.0)
+        packed, _ = policy.logprobs(groups, temperature=1.0)
         plain = plain_logprobs(policy.model, rows)
     return (packed.cpu() - plain).abs().mean().item()
 

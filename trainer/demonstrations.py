@@ -140,8 +140,8 @@ def answer_ids(
             f"{where} calls tools, which the model's chat template does not write as an answer. "
             "Set the message's weight to 0, or choose a model whose template knows tools."
         )
-    ids = tokenizer.encode(written, add_special_tokens=False)
-    ends = [position for position, token in enumerate(ids) if token in policy.end_ids]
+    ids, end_ids = tokenizer.encode(written, add_special_tokens=False), policy.end_ids
+    ends = [position for position, token in enumerate(ids) if token in end_ids]
     # White space after the end of the turn belongs to the template.
     return ids[: ends[-1] + 1] if ends else [*ids, tokenizer.eos_token_id]
 
@@ -156,8 +156,8 @@ def _turn_end(policy: Policy, before: list[dict[str, Any]], text: str) -> int:
     """The id with which the chat template ends a turn; a model may have several that end one."""
     spoken = [*before, {"role": "assistant", "content": text}]
     written = template_text(policy.tokenizer, spoken, None, add_generation_prompt=False)
-    ids = policy.tokenizer.encode(written, add_special_tokens=False)
-    ends = (token for token in reversed(ids) if token in policy.end_ids)
+    ids, end_ids = policy.tokenizer.encode(written, add_special_tokens=False), policy.end_ids
+    ends = (token for token in reversed(ids) if token in end_ids)
     return next(ends, policy.tokenizer.eos_token_id)
 
 

@@ -27,7 +27,8 @@ def template_end(tokenizer: Any) -> int | None:
         text = tokenizer.apply_chat_template(turns, tokenize=False)
     except TemplateError:
         return None  # a template with demands of its own; rows say whether they meet them
-    after = tokenizer.encode(text[text.rindex(_WORD) + len(_WORD) :], add_special_tokens=False)
+    _, word, rest = text.rpartition(_WORD)
+    after = tokenizer.encode(rest if word else "", add_special_tokens=False)
     special = set(tokenizer.all_special_ids) | {
         id for id, token in tokenizer.added_tokens_decoder.items() if token.special
     }

@@ -61,7 +61,10 @@ def follow(group: Group, policy: Policy) -> None:
             model.discard_gradients()
         mine = run_share(request.part, models, share(request.items, group))
         outcomes = group.gather(mine)
-        if request.sums and not any(isinstance(outcome, Exception) for outcome in outcomes):
+        if any(isinstance(outcome, Exception) for outcome in outcomes):
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+        elif request.sums:
             sum_gradients(group, models)
 
 

@@ -123,13 +123,13 @@ def open_store(path: Path, size: int) -> Store:
 def _packed(value: Any) -> bytes:
     try:
         return pickle.dumps(value)
-    except (pickle.PicklingError, TypeError, AttributeError) as error:
+    except (pickle.PicklingError, TypeError, AttributeError):
         if isinstance(value, Exception):
             return pickle.dumps(RuntimeError(repr(value)))
-        raise error
+        raise
 
 
 def _nccl(store: Store, rank: int, size: int) -> Any:
     from torch.distributed.distributed_c10d import ProcessGroupNCCL
 
-    return ProcessGroupNCCL(store, rank, size)
+    return ProcessGroupNCCL(store, rank, size, ProcessGroupNCCL.Options())

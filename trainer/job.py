@@ -56,6 +56,11 @@ class Job:
         self.reference: Policy | None = None
 
     @property
+    def begins_as_base(self) -> bool:
+        """Whether the policy begins as the very model that a sampler loads by itself."""
+        return self.spec.init is None and self.spec.adapter.quantization == "none"
+
+    @property
     def resumable(self) -> Path | None:
         """The checkpoint to go on from, if there is one."""
         directory = self.job_dir / "resume"

@@ -1,5 +1,6 @@
 """Loading a base model, and what an earlier job made of it; refusing what cannot be trained."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ def _load_base(spec: BaseSpec, source: Path, *, dtype: torch.dtype, adapter: Ada
             "A base in 4 bits cannot be trained itself: set lora_rank, or quantization to 'none'."
         )
     try:
-        model, found = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             source,
             dtype=dtype,
             attn_implementation=attention.register(),
@@ -119,6 +120,7 @@ def _load_base(spec: BaseSpec, source: Path, *, dtype: torch.dtype, adapter: Ada
             f"Model {spec.id} cannot be loaded: {str(error).splitlines()[0]} Look at its folder, "
             "or choose another model."
         ) from error
+    model, found = loaded
     _check_complete(spec, found)
     keep_unpacked(model)
     return model
@@ -178,11 +180,11 @@ def _check_tokens(spec: BaseSpec, model: Any, tokenizer: Any) -> None:
 def _adapted(model: Any, name: str, adapter: AdapterSpec) -> Any:
     config = LoraConfig(
         r=adapter.rank,
-        lora_alpha=adapter.alpha,
+        lora_alpha=adapter.alpha,  # type: ignore[arg-type]  # peft takes fractions too
         lora_dropout=0.0,
         # By name: peft's own "all-linear" takes the tensors of experts too, which no server can
         # add an adapter to.
-        target_modules=_targets(model, name, adapter),
+        target_modules=sorted(_targets(model, name, adapter)),
         task_type="CAUSAL_LM",
     )
     return get_peft_model(model, config, autocast_adapter_dtype=False)
@@ -195,7 +197,7 @@ def _continued(model: Any, init: Path, adapter: AdapterSpec) -> Any:
     )
     if adapter.rank == 0:
         return peft.merge_and_unload().requires_grad_(True)
-    config = peft.peft_config["default"]
+    config: Any = peft.peft_config["default"]
     found = {n for n, m in peft.get_base_model().named_modules() if isinstance(m, LoraLayer)}
     if (config.r, config.lora_alpha, found) != (adapter.rank, adapter.alpha, wanted):
         names = ", ".join(_short(found))
@@ -225,5 +227,5 @@ def _targets(model: Any, name: str, adapter: AdapterSpec) -> set[str]:
     return chosen
 
 
-def _short(names: Any) -> list[str]:
+def _short(names: Iterable[str]) -> list[str]:
     return sorted({name.rsplit(".", 1)[-1] for name in names})

@@ -29,7 +29,7 @@ Row = TypeVar("Row")
 Found = TypeVar("Found")
 
 #: Rows that are measured between two signs of life.
-MEASURED_AT_ONCE = 256
+MEASURED_AT_ONCE = 64
 
 
 class OfflineJob(Job, Generic[Row]):
@@ -99,10 +99,11 @@ class OfflineJob(Job, Generic[Row]):
             stop = self.watch.before_step(self.phase)
             if stop is not None:
                 self.reports.stopped(stop)
-                metrics |= self._validate(full=True)
                 break
             with self.keeping_what_was_learned():
                 metrics = self._step()
+        if "full_valid_loss" not in metrics:
+            metrics |= self._validate(full=True)
         self.channel.report("phase", phase="export")
         self.export(metrics, self.answers([*self.validation, *self.rows][:PROOF_ROWS]))
 

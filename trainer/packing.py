@@ -1,4 +1,4 @@
-"""Rows for the forward pass: a prompt once, then every completion of its group, then the next group.
+"""Rows for the forward pass: a prompt once, every completion of its group, then the next group.
 
 Computing the common prompt of a group once is exact: a completion's tokens see the prompt and
 their own predecessors (:mod:`trainer.attention`), and their positions go on from the prompt's end,

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,8 +175,10 @@ def run_share(
     try:
         return [part(models, item) for item in items]
     except Exception as error:
-        # The other ranks wait for an answer; the leader raises it.
-        return error
+        # The other ranks wait for an answer, and the leader raises it. Frames are told, not kept:
+        # they hold the tensors of a pass that may have run out of memory.
+        error.add_note(f"in process {os.getpid()}:\n{traceback.format_exc()}")
+        return error.with_traceback(None)
 
 
 def weights(model: Any, policy: Any) -> list[torch.Tensor]:

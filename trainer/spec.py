@@ -105,7 +105,7 @@ class Hyperparameters(_Strict):
     resample_rounds: int = Field(ge=0)
     rollout_epochs: int = Field(ge=1)
     minibatches: int = Field(ge=1)
-    max_staleness: int = Field(ge=0)
+    max_staleness: int = Field(ge=0, le=1)
     discount: float = Field(ge=0, le=1)
     gae_lambda: float = Field(ge=0, le=1)
     critic_learning_rate: float = Field(gt=0)
@@ -141,7 +141,6 @@ class SupervisedSpec(_Strict):
 
     type: Literal["supervised"]
     batch_size: int = Field(ge=1)
-    epochs: int = Field(ge=1)
     max_steps: int = Field(ge=1)
     learning_rate: float = Field(gt=0)
     eval_interval: int = Field(ge=1)
@@ -156,7 +155,6 @@ class PreferenceSpec(_Strict):
     loss: Literal["dpo", "orpo", "kto"]
     beta: float = Field(gt=0)
     batch_size: int = Field(ge=1)
-    epochs: int = Field(ge=1)
     max_steps: int = Field(ge=1)
     learning_rate: float = Field(gt=0)
     eval_interval: int = Field(ge=1)

@@ -89,7 +89,8 @@ def counter(tokenizer: Any, *, kind: str, target: str | None) -> Callable[[dict[
 
     def whole(messages: list[dict[str, Any]], tools: Any) -> int:
         text = template_text(tokenizer, messages, tools, add_generation_prompt=False)
-        return len(tokenizer.encode(text, add_special_tokens=False))
+        # White space after the end of the turn belongs to the template.
+        return len(tokenizer.encode(text.rstrip(), add_special_tokens=False))
 
     def count(row: dict[str, Any]) -> int:
         if kind == "supervised":

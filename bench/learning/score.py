@@ -1,6 +1,7 @@
-"""Score left weights on held-out rows, greedily: `python -m bench.learning.score ORDER ROWS OUT`.
+"""Score left weights on held-out rows: `python -m bench.learning.score ORDER ROWS OUT`.
 
-The same for both sides: this project's sampler, evaluation and grader.
+The same for both sides: this project's sampler and grader. The score is the mean of what is sampled
+as in training, for that is what both sides raise; greedy completions are scored besides.
 """
 
 import argparse
@@ -17,10 +18,12 @@ from transformers import AutoTokenizer
 from bench.learning.order import CONTEXT_TOKENS, WEIGHTS, Order
 from graders.client import start_grader_process
 from trainer.data import PromptRow, load_prompts
-from trainer.evaluation import is_solved
 from trainer.rollout.base import Sampling
 from trainer.rollout.vllm_engine import VllmEngine
 from trainer.sampling import Collector, check_failures
+
+#: Completions that are sampled for each held-out row.
+SAMPLES = 4
 
 
 class LeftWeights:
@@ -37,7 +40,7 @@ class LeftWeights:
 
 
 def score(order: Order, rows_path: Path) -> list[dict[str, Any]]:
-    """Score and solved share of every scored step, with each row's score."""
+    """Sampled and greedy score of every scored step, with each row's sampled one."""
     tokenizer = AutoTokenizer.from_pretrained(order.start)
     rows = load_prompts(
         rows_path, tokenizer, room=order.max_completion_tokens, context=CONTEXT_TOKENS
@@ -50,6 +53,7 @@ def score(order: Order, rows_path: Path) -> list[dict[str, Any]]:
         threads=0,
         dtype="bfloat16",
         memory_share=0.4,
+        sleeps=True,
     )
     with tempfile.TemporaryDirectory() as folder:
         grader = start_grader_process(order.grader, folder)
@@ -68,16 +72,27 @@ def scored(collector: Collector, rows: list[PromptRow], order: Order, step: int)
     """
     if step > 0:
         collector.engine.load_weights(LeftWeights(order.step_folder(step) / WEIGHTS))
-    greedy = Sampling(0.0, order.max_completion_tokens, seed=0)
-    rollouts = collector.collect(rows, greedy)
-    check_failures(rollouts, 0.0)
-    scores = [rollout.score for rollout in rollouts if rollout.score is not None]
+    sampled = _scores(collector, rows, order, SAMPLES, order.temperature)
+    greedy = _scores(collector, rows, order, 1, 0.0)
     return {
         "step": step,
-        "score": sum(scores) / len(scores),
-        "solved": sum(map(is_solved, rollouts)) / len(rollouts),
-        "rows": [round(score, 4) for score in scores],
+        "score": sum(sampled) / len(sampled),
+        "greedy": sum(greedy) / len(greedy),
+        "rows": [round(score, 4) for score in sampled],
     }
+
+
+def _scores(
+    collector: Collector, rows: list[PromptRow], order: Order, samples: int, temperature: float
+) -> list[float]:
+    """The mean score of each row's completions."""
+    repeated = [row for row in rows for _ in range(samples)]
+    rollouts = collector.collect(
+        repeated, Sampling(temperature, order.max_completion_tokens, seed=0)
+    )
+    check_failures(rollouts, 0.0)
+    scores = [rollout.score for rollout in rollouts if rollout.score is not None]
+    return [sum(scores[i : i + samples]) / samples for i in range(0, len(scores), samples)]
 
 
 def _silent(*_: int) -> None:

@@ -73,7 +73,6 @@ def job_spec(task: Task) -> TrainSpec:
     method = {
         "type": "supervised",
         "batch_size": START_BATCH,
-        "epochs": task.start_epochs,
         "max_steps": updates,
         "learning_rate": START_LEARNING_RATE,
         "eval_interval": updates,

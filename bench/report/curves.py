@@ -31,12 +31,14 @@ class Curve:
     """Runs that differ only in their seed.
 
     ``scores`` has a row's score for every scored step, seed and held-out row ``[K, S, R]``;
-    ``minutes [K]`` are those of training until the step, mean over the seeds.
+    ``minutes [K]`` are those of training until the step and ``greedy [K]`` the scores of greedy
+    completions, both mean over the seeds.
     """
 
     steps: list[int]
     minutes: list[float]
     scores: NDArray[np.float64]
+    greedy: list[float]
     step_seconds: float
 
     @classmethod
@@ -58,6 +60,7 @@ class Curve:
             steps=steps,
             minutes=[float(until[:, step].mean() / 60) for step in steps],
             scores=np.array(scores).swapaxes(0, 1),
+            greedy=np.mean([[e["greedy"] for e in run["scores"]] for run in runs], axis=0).tolist(),
             step_seconds=float(np.median(seconds)),
         )
 

@@ -101,9 +101,10 @@ def _scores(found: Sequence[Comparison]) -> str:
         ours, trl = each.final
         start = each.ours.intervals()[0].mean
         scores = (f"{start:.3f}", _shown(ours), _shown(trl), _shown(each.lead, sign="+"))
-        rows.append((each.task, str(each.ours.seeds), *scores))
-    headings = ("task", "seeds>", "start>", "ours, last step", "TRL, last step", "ours less TRL")
-    return table(headings, rows)
+        greedy = (each.ours.greedy[0], each.ours.greedy[-1], each.trl.greedy[-1])
+        rows.append((each.task, str(each.ours.seeds), *scores, *(f"{g:.3f}" for g in greedy)))
+    sampled = ("start>", "ours, last step", "TRL, last step", "ours less TRL")
+    return table(("task", "seeds>", *sampled, "greedy, start>", "ours>", "TRL>"), rows)
 
 
 def _times(found: Sequence[Comparison]) -> str:

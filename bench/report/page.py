@@ -23,10 +23,11 @@ each step with 8 completions each, and use the same grader, learning rate with i
 temperature, loss (`grpo`, no KL) and number of updates. Each samples and computes in its own way:
 TRL with transformers, in bfloat16 autocast over float32 weights, its defaults; ours with vLLM.
 
-The weights after every few steps are scored on 128 held-out rows, greedily, by the same code for
-both. Scores are means over seeds; intervals are 95 % bootstrap intervals over seeds and rows.
-Seconds of a step run from its first sample to weights that sample again; loading, scoring and
-writing weights are left out on both sides.
+The weights after every few steps are scored on 128 held-out rows by the same code for both: four
+completions of each row, sampled as in training, and a greedy one besides. Scores are means over
+seeds; intervals are 95 % bootstrap intervals over seeds and rows. Seconds of a step run from its
+first sample to weights that sample again; loading, scoring and writing weights are left out on both
+sides.
 """
 
 RL = """\

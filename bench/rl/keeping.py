@@ -5,6 +5,7 @@ import json
 import statistics
 from collections.abc import Callable
 from datetime import UTC, datetime
+from operator import methodcaller
 from typing import Any
 
 from rich.console import Console
@@ -26,7 +27,7 @@ def summary(runs: list[Run]) -> dict[str, Any]:
     return {
         "completions_per_s": median(lambda r: r.completions_per_s),
         "step_s": median(lambda r: r.seconds / len(r.steps)),
-        "phases_s": {name: median(lambda r, name=name: r.phase(name)) for name in PHASES},
+        "phases_s": {name: median(methodcaller("phase", name)) for name in PHASES},
         "peak_mib": max(sum(r.peaks_mib) for r in runs),
         "peaks_mib": max((r.peaks_mib for r in runs), key=sum),
         "completion_tokens": median(lambda r: r.mean("completion_tokens")),

@@ -143,7 +143,9 @@ def _counts(path: Path, tokenizer: Any) -> dict[str, Any]:
 
 def _parameters(path: str) -> int:
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path))
+        model = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+            AutoConfig.from_pretrained(path)
+        )
     return sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -17,7 +17,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from bench.rl import record
 from bench.rl.record import Recorder
 from bench.rl.rewards import Rewards
-from bench.rl.workload import Workload, chat
+from bench.rl.workload import Workload
+from trainer.data import prompt_ids
 from trainer.rollout.base import Completion, Sampling
 from trainer.rollout.vllm_engine import VllmEngine
 
@@ -112,10 +113,7 @@ def main() -> None:
     args = parser.parse_args()
     workload, recorder = Workload.read(args.workload), Recorder()
     tokenizer, rewards = AutoTokenizer.from_pretrained(workload.start), Rewards(workload.grader)
-    prompts = [
-        tokenizer.apply_chat_template(chat(row), add_generation_prompt=True)["input_ids"]
-        for row in workload.rows
-    ]
+    prompts = [prompt_ids(tokenizer, row["messages"]) for row in workload.rows]
     model, sampler = Model(workload.start), _sampler(max(map(len, prompts)), workload)
     sampler.load_weights(model)  # type: ignore[arg-type]
     recorder.begin()
@@ -147,6 +145,7 @@ def _sampler(longest_prompt: int, workload: Workload) -> VllmEngine:
         threads=0,
         dtype="bfloat16",
         memory_share=0.3,
+        sleeps=True,
     )
 
 

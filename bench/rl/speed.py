@@ -4,6 +4,8 @@ import json
 import statistics
 from typing import Any
 
+from rich.console import Console
+
 from bench.figures import Figure
 from bench.rl import keeping
 from bench.rl.runs import OURS, OURS_AHEAD, PLAIN, Contender, Run, run, trl
@@ -62,7 +64,10 @@ def compare(
     runs: dict[str, list[Run]] = {contender.name: [] for contender in contenders}
     for _ in range(rounds):
         for contender in contenders:
-            runs[contender.name].append(run(contender, workload))
+            found = run(contender, workload)
+            runs[contender.name].append(found)
+            rate = f"{found.completions_per_s:.2f} completions/s"
+            Console().print(f"{workload.name}: {contender.name}, {rate}", highlight=False)
     return runs
 
 

@@ -73,6 +73,8 @@ def _train(orders: str, weights: Path) -> None:
             shutil.copy(DATA / f"{name}.jsonl", job / "data")
         (job / "spec.json").write_text(orders)
         command = [sys.executable, "-m", "trainer", str(job)]
-        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
         weights.parent.mkdir(parents=True, exist_ok=True)
+        # What it reports on the way can be followed there.
+        with weights.with_suffix(".log").open("wb") as log:
+            subprocess.run(command, cwd=ROOT, check=True, stdout=log, stderr=log)
         shutil.move(job / "out" / "checkpoints" / "final" / "model", weights)

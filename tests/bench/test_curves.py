@@ -15,7 +15,10 @@ def run(seed: int, rows_by_step: dict[int, list[float]], seconds: list[float]) -
         "order": {"steps": len(seconds), "seed": seed},
         "start": {},
         "steps": [{"seconds": each} for each in seconds],
-        "scores": [{"step": step, "rows": rows} for step, rows in rows_by_step.items()],
+        "scores": [
+            {"step": step, "rows": rows, "greedy": seed * step / 10}
+            for step, rows in rows_by_step.items()
+        ],
     }
 
 
@@ -39,6 +42,10 @@ def test_runs_of_different_orders_make_no_curve() -> None:
     runs = [run(1, {0: [0]}, [60]), run(2, {0: [0]}, [60, 60])]
     with pytest.raises(ValueError, match=r"t-ours-1, t-ours-2 had different orders"):
         Curve.of(runs)
+
+
+def test_greedy_scores_are_means_over_seeds() -> None:
+    assert two_runs().greedy == pytest.approx([0.0, 0.3, 0.45])
 
 
 def test_minutes_are_those_until_the_step_and_mean_over_seeds() -> None:

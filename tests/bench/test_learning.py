@@ -18,7 +18,7 @@ from bench.environment import comparison_python
 from bench.learning import rows, runs, start, with_ours
 from bench.learning.order import WEIGHTS, Order
 from bench.learning.runs import Run, planned
-from bench.learning.score import scored
+from bench.learning.score import SAMPLES, scored
 from bench.learning.tasks import HELD_OUT_ROWS, TASKS, TRAIN_ROWS, Task
 from bench.learning.trainer_process import TrainerFailed, TrainerProcess
 from bench.machine import ROOT
@@ -103,7 +103,7 @@ def test_start_and_last_step_are_scored(tmp_path: Path) -> None:
 
 
 class Sampler:
-    """A sampler and collector whose scores are the weights that it was given."""
+    """A sampler and collector: sampled completions score the weight of their row, greedy ones 1."""
 
     def __init__(self) -> None:
         self.engine, self.weights = self, torch.zeros(2)
@@ -113,9 +113,14 @@ class Sampler:
         self.weights = dict(policy.sampler_weights())["scores"]
 
     def collect(self, rows: list[Any], sampling: Any) -> list[Rollout]:
-        """One rollout for each row, scored by the weight of its place."""
-        assert sampling.temperature == 0
-        return [rollout(score, row=i) for i, score in zip(rows, self.weights.tolist(), strict=True)]
+        """One rollout for each row; the first of each row's scores nothing."""
+        if sampling.temperature == 0:
+            return [rollout(1.0, row=i) for i in rows]
+        assert rows == [0] * SAMPLES + [1] * SAMPLES
+        return [
+            rollout(self.weights[i].item() if place % SAMPLES else 0.0, row=i)
+            for place, i in enumerate(rows)
+        ]
 
 
 def test_scores_are_those_of_the_weights_of_each_step(tmp_path: Path) -> None:
@@ -123,8 +128,8 @@ def test_scores_are_those_of_the_weights_of_each_step(tmp_path: Path) -> None:
     order.step_folder(1).mkdir()
     save_file({"scores": torch.tensor([1.0, 0.5])}, order.step_folder(1) / WEIGHTS)
     found = [scored(sampler, [0, 1], order, step) for step in (0, 1)]  # type: ignore[arg-type,list-item]
-    assert found[0] == {"step": 0, "score": 0.0, "solved": 0.0, "rows": [0.0, 0.0]}
-    assert found[1] == {"step": 1, "score": 0.75, "solved": 0.5, "rows": [1.0, 0.5]}
+    assert found[0] == {"step": 0, "score": 0.0, "greedy": 1.0, "rows": [0.0, 0.0]}
+    assert found[1] == {"step": 1, "score": 0.5625, "greedy": 1.0, "rows": [0.75, 0.375]}
 
 
 def test_what_cannot_be_graded_is_no_zero(tmp_path: Path) -> None:

@@ -33,7 +33,9 @@ def keep(folder: Path, side: str, seed: int, scores: list[float], seconds: float
         "order": ORDER,
         "start": {},
         "steps": [{"seconds": seconds}] * 2,
-        "scores": [{"step": step, "rows": [score] * 4} for step, score in enumerate(scores)],
+        "scores": [
+            {"step": step, "rows": [score] * 4, "greedy": 0.9} for step, score in enumerate(scores)
+        ],
         **WHERE,
     }
     (folder / f"sums-{side}-{seed}.json").write_text(json.dumps(result))
@@ -44,7 +46,10 @@ def test_section_compares_both_sides(tmp_path: Path) -> None:
         keep(tmp_path, "ours", seed, [0.1, 0.4, 0.5], seconds=3)
         keep(tmp_path, "trl", seed, [0.1, 0.3, 0.5], seconds=30)
     section = learning.section(tmp_path, tmp_path, "plots")
-    assert "| sums | 2 | 0.100 | 0.500 [0.500, 0.500] | 0.500 [0.500, 0.500] | +0.000" in section
+    assert (
+        "| sums | 2 | 0.100 | 0.500 [0.500, 0.500] | 0.500 [0.500, 0.500] | +0.000 [+0.000, +0.000] | 0.900"
+        in section
+    )
     assert "| sums | 3.0 | 30.0 | 10.0 | 0.1 | 1.0 | 0.500 |" in section
     assert "below TRL's at no step; after the last one they overlap" in section
     assert "![sums: held-out score](plots/learning-sums.svg)" in section

@@ -116,7 +116,7 @@ def test_how_a_model_is_trained_may_be_said(tmp_path: Path) -> None:
     assert (model.dtype, model.lora_targets, model.nf4) == ("float32", ("q_proj", "v_proj"), False)
     (tmp_path / "models/small").mkdir(parents=True)
     (tmp_path / "models/small/config.json").write_text("{}")
-    with pytest.raises(ConfigurationError, match=r"chat template of .* is missing at .*chat\.jinja"):
+    with pytest.raises(ConfigurationError, match=r"template of .* missing at .*chat\.jinja"):
         registry.require("small")
     (tmp_path / "chat.jinja").write_text("{{ messages }}")
     assert registry.require("small") is model

@@ -135,6 +135,37 @@ async def jobs(life: Life) -> None:
         await done(client.fine_tuning.jobs.cancel(job.id))
 
 
+async def offline_jobs(life: Life) -> None:
+    """Make and cancel a supervised job, which no method says, and one of preferences."""
+    client = life.client
+    answer = {"role": "assistant", "content": "Yes."}
+    talk = [{"role": "user", "content": "Is it open?"}]
+    pair = {
+        "input": {"messages": talk},
+        "preferred_output": [answer],
+        "non_preferred_output": [{**answer, "content": "No."}],
+    }
+    for row, method, kind in (
+        ({"messages": [*talk, answer]}, openai.omit, "supervised"),
+        (pair, {"type": "dpo", "dpo": {"hyperparameters": {"beta": 0.2}}}, "dpo"),
+    ):
+        content = json.dumps(row).encode()
+        file = await done(client.files.create(file=("a.jsonl", content), purpose="fine-tune"))
+        job = await done(
+            client.fine_tuning.jobs.create(
+                model=life.base, training_file=file.id, method=method, seed=5
+            )
+        )
+        assert job.method.type == kind
+
+        def retrieve(name: str = job.id) -> Any:
+            return client.fine_tuning.jobs.retrieve(name)
+
+        valid = await until(retrieve, lambda job: job.status == "queued", "the validation")
+        assert valid.hyperparameters.batch_size == 1
+        await done(client.fine_tuning.jobs.cancel(job.id))
+
+
 async def permissions(life: Life) -> None:
     """Let another project use the model, and take that back."""
     permissions = life.client.fine_tuning.checkpoints.permissions

@@ -43,6 +43,7 @@ PARTS = (
     life_cycle.files,
     life_cycle.uploads,
     life_cycle.jobs,
+    life_cycle.offline_jobs,
     life_cycle.permissions,
     life_cycle.graders,
     life_cycle.chats,

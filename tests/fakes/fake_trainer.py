@@ -36,6 +36,8 @@ EXIT_CODES = {
     "no_spread": 10,
     "entropy_collapse": 11,
     "kl_runaway": 12,
+    "unusable_model": 13,
+    "rank_lost": 14,
 }
 DEFAULTS: dict[str, Any] = {
     "warm_steps": 2,

@@ -9,7 +9,6 @@ MakeJob = Callable[..., Path]
 
 OFFLINE: dict[str, Any] = {
     "batch_size": 3,
-    "epochs": 3,
     "max_steps": 8,
     "learning_rate": 3e-2,
     "eval_interval": 2,

@@ -61,6 +61,7 @@ def test_plain_decoders_pass(kind: str, changes: dict[str, Any]) -> None:
         ("gpt_oss", {"head_dim": 16}, "do not take packed rows .*s_aux"),
         ("mamba", {"state_size": 4}, "do not take packed rows"),
         ("rwkv", {"attention_hidden_size": 48}, "packed rows differ"),
+        ("lfm2", {"full_attn_idxs": [1]}, "packed rows differ"),
         ("bert", {}, "packed rows differ"),
     ],
 )

@@ -20,6 +20,7 @@ BOS, END, START = 256, 257, 258
         ("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", None),
         ("{% for m in messages %}{{ m.content }}{% endfor %}", None),
         ("{{ raise_exception('no') }}", None),
+        ("{% for m in messages %}{{ m.content | upper }}<|im_end|>{% endfor %}", None),
     ],
 )
 def test_the_template_says_how_a_turn_ends(

@@ -68,8 +68,9 @@ def test_two_processes_compute_what_one_does(make_job: Callable[..., Path]) -> N
         apart = team.map(against_reference, models, _ragged(4))
         assert apart == pytest.approx(Team().map(against_reference, models, _ragged(4)), abs=1e-6)
         assert min(apart) > 1e-4
-        with pytest.raises(MemoryError, match="item 1"):
+        with pytest.raises(MemoryError, match="item 1") as caught:
             team.accumulate(refuse, {"policy": policy}, [0, 1])
+        assert "in refuse" in caught.value.__notes__[0]  # where it was raised, over there
         assert team.map(refuse, models, [0, 2, 4]) == [0, 2, 4]
         with pytest.raises(RankLost, match="process 1 ended with code 7"):
             team.map(vanish, {"policy": policy}, [os.getpid()] * 2)

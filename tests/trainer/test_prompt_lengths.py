@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from trainer.data import load_prompts, prompt_ids
-from trainer.demonstrations import load_demonstrations
+from trainer.demonstrations import load_conversations, load_demonstrations
 from trainer.policy import Policy
+from trainer.preference.pairs import load_pairs
 from workers.prompt_lengths import at_most, counter
 
 SYSTEM = {"role": "developer", "content": "Be brief."}
@@ -48,6 +49,23 @@ def test_demonstrations(tmp_path: Path, tiny_policy: Policy, target: str | None)
     count = counter(tiny_policy.tokenizer, kind=kind, target=target)
     assert count(row) == len(shown.prompt_ids) + len(shown.target_ids)
     assert count(row) <= at_most(row, target)
+
+
+def test_conversations_and_preferences(tmp_path: Path, tiny_policy: Policy) -> None:
+    talk: dict[str, Any] = {"messages": [SYSTEM, USER, ANSWER, USER, ANSWER], "tools": [TOOL]}
+    [shown] = load_conversations(written(tmp_path / "a.jsonl", talk), tiny_policy, context=4096)
+    count = counter(tiny_policy.tokenizer, kind="supervised", target=None)
+    assert count(talk) == shown.group.tokens <= at_most(talk)
+    other = {"role": "assistant", "content": "A much longer answer."}
+    row = {
+        "input": {"messages": [SYSTEM, USER]},
+        "preferred_output": [ANSWER],
+        "non_preferred_output": [other],
+    }
+    [pair] = load_pairs(written(tmp_path / "b.jsonl", row), tiny_policy, context=4096)
+    count = counter(tiny_policy.tokenizer, kind="preference", target=None)
+    longest = len(pair.prompt_ids) + len(pair.non_preferred_ids)
+    assert count(row) == longest <= at_most(row)
 
 
 def test_null_fields_are_not_shown_to_the_template(tiny_policy: Policy) -> None:

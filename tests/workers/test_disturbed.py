@@ -83,6 +83,7 @@ def test_job_whose_workers_died_three_times_fails_at_the_next_claim(lab: Lab) ->
     [
         ("diverged", "diverged", None),
         ("kl_runaway", "kl_runaway", None),
+        ("unusable_model", "model_not_trainable", "model"),
         ("invalid_data", "invalid_training_file", "training_file"),
     ],
 )

@@ -112,7 +112,7 @@ def test_job_cancelled_meanwhile_stays_cancelled(lab: Lab, monkeypatch) -> None:
             lab.move(job_id, "cancelled")
         return []
 
-    monkeypatch.setattr("workers.checks.check_rows", cancel_meanwhile)
+    monkeypatch.setattr("workers.grader_checks.check_rows", cancel_meanwhile)
     before = lab.job(job_id).method
     validate(lab)
     assert (lab.job(job_id).status, lab.job(job_id).method) == ("cancelled", before)

@@ -4,7 +4,9 @@ import json
 import shutil
 from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from tests.workers.lab import GRADER, Lab, rows
 from tests.workers.validating import error_of, method_with, validate
@@ -44,6 +46,23 @@ def test_model_without_its_files_fails_the_job(lab: Lab) -> None:
     error = error_of(lab, lab.new_job())
     assert (error["code"], error["param"]) == ("model_not_available", "model")
     assert f"missing at {base.path}" in error["message"]
+
+
+def test_a_model_that_cannot_be_trained_fails_the_job(lab: Lab) -> None:
+    config = lab.context.registry.require("base").path / "config.json"
+    config.write_text(json.dumps({"is_encoder_decoder": True}))
+    error = error_of(lab, lab.new_job())
+    assert (error["code"], error["param"]) == ("model_not_trainable", "model")
+
+
+def test_a_target_that_the_model_lacks_is_refused_with_those_it_has(lab: Lab) -> None:
+    folder = lab.context.registry.require("base").path
+    save_file({"h.0.q_proj.weight": np.zeros((2, 2))}, folder / "model.safetensors")
+    asked = {"lora_rank": 4, "lora_targets": ["k_proj"]}
+    error = error_of(lab, lab.new_job(method_with(hyperparameters=asked)))
+    assert error["code"] == "invalid_value"
+    assert error["param"] == "method.reinforcement.hyperparameters.lora_targets"
+    assert "no layer 'k_proj'" in error["message"] and "may name q_proj." in error["message"]
 
 
 @pytest.mark.parametrize("param", ["training_file", "validation_file"])

@@ -33,7 +33,7 @@ class DryRun:
         job, channel = self._job, self._job.channel
         total = self._plan.rows * self._plan.samples_per_row
         channel.report("started", step=0, total_steps=total, resumed=False)
-        if job.spec.init is not None:
+        if not job.begins_as_base:
             job.collector.engine.load_weights(job.policy)
         channel.report("phase", phase="dry_run")
         parts = self._sample()

@@ -136,4 +136,6 @@ class ReinforcementParts(Job):
             threads=self.spec.threads,
             dtype=self.spec.dtype,
             memory_share=self.spec.sampler_memory_share,
+            sleeps=self.hp.max_staleness == 0,
+            end_ids=self.policy.end_ids,
         )

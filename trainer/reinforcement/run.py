@@ -75,6 +75,7 @@ class ReinforcementJob(ReinforcementParts):
             step=self.progress.step,
             total_steps=self.hp.max_steps,
             resumed=resume is not None,
+            warm_start_step=None if self._warm is None else self._warm.step,
         )
         if resume is None:
             self._begin()
@@ -95,7 +96,7 @@ class ReinforcementJob(ReinforcementParts):
     # --- phases -------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        if self.spec.init is not None or self.spec.adapter.quantization != "none":
+        if not self.begins_as_base:
             self.sync()
         self.evaluate_all("base")
         if self.method.warm_start is not None:
@@ -157,7 +158,7 @@ class ReinforcementJob(ReinforcementParts):
         self.progress.warm_start = state.wire()
         self._pause_if_asked(f"after step {state.step} of the warm start")
         if state.step % self.spec.checkpoint_interval == 0:
-            self.save_checkpoint({"full_valid_mean_reward": None})
+            self.save_checkpoint({})
 
     def _begin_reinforcement(self) -> Learner:
         self.policy.start_optimizer()

@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,9 @@ class VllmEngine:
         lora_rank: zero when the policy's full weights are loaded instead of an adapter.
         threads: CPU threads; zero uses every core this process may use.
         memory_share: part of the GPU's memory for the sampler's weights and cache.
+        sleeps: whether that part is given back between two calls, as a policy on the same GPU wants
+            for its update; not for one that samples while it updates. A CPU has no such parts.
+        end_ids: tokens that end a completion besides those that the model's own files name.
     """
 
     def __init__(
@@ -40,6 +43,8 @@ class VllmEngine:
         threads: int,
         dtype: str,
         memory_share: float,
+        sleeps: bool,
+        end_ids: Iterable[int] = (),
     ) -> None:
         _configure_environment(threads)
         from vllm import LLM
@@ -62,10 +67,13 @@ class VllmEngine:
             logprobs_mode="processed_logprobs",
             **({"enable_lora": True, "max_lora_rank": slot, "max_loras": 1} if adapters else {}),
             disable_log_stats=True,
+            enable_sleep_mode=sleeps and torch.cuda.is_available(),
         )
+        self._sleeps = sleeps and torch.cuda.is_available()
         self._adapters = Path(tempfile.mkdtemp(prefix="rft-adapters-")) if adapters else None
         self._lora_request: Any = None
         self._version = 0
+        self._end_ids = sorted(end_ids)
 
     def generate(
         self, prompts: list[list[int]], sampling: Sampling
@@ -73,6 +81,7 @@ class VllmEngine:
         """See :class:`RolloutEngine`."""
         from vllm import SamplingParams
 
+        self._wake()
         # One generator for the whole batch: the order of requests and of their tokens is fixed,
         # so a seed fixes every draw, and per-request generators (slow, and broken on CPU) are not
         # needed.
@@ -85,6 +94,7 @@ class VllmEngine:
             max_tokens=sampling.max_tokens,
             logprobs=0,
             detokenize=False,
+            stop_token_ids=self._end_ids,
         )
         for indices in _waves(prompts):
             for index in indices:
@@ -97,6 +107,12 @@ class VllmEngine:
             yield from self._step()
         while self._llm.llm_engine.has_unfinished_requests():
             yield from self._step()
+        if self._sleeps:
+            self._llm.sleep(level=1)
+
+    def _wake(self) -> None:
+        if self._sleeps:
+            self._llm.wake_up()
 
     def _step(self) -> Iterator[tuple[int, Completion]]:
         for output in self._llm.llm_engine.step():
@@ -106,6 +122,7 @@ class VllmEngine:
     def load_weights(self, policy: Policy) -> None:
         """See :class:`RolloutEngine`."""
         self._version += 1
+        self._wake()
         if self._adapters is not None:
             self._load_adapter(policy, self._adapters / f"v{self._version}")
         else:

@@ -132,7 +132,7 @@ def _method(context: Context, job: Job) -> ReinforcementSpec | SupervisedSpec | 
 
 def _offline(values: dict[str, Any]) -> dict[str, Any]:
     names = ("batch_size", "max_steps", "learning_rate", "eval_interval", "eval_samples")
-    return {"epochs": values["n_epochs"], **{name: values[name] for name in names}}
+    return {name: values[name] for name in names}
 
 
 def _checkpoint_interval(steps: int, method: str) -> int:

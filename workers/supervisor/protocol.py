@@ -15,12 +15,16 @@ class _Report(BaseModel):
 
 
 class Started(_Report):
-    """The trainer begins, from nothing (``step`` 0) or from a checkpoint."""
+    """The trainer begins, from nothing (``step`` 0) or from a checkpoint.
+
+    ``warm_start_step`` is set where that was written inside a warm start.
+    """
 
     type: Literal["started"]
     step: int
     total_steps: int
     resumed: bool
+    warm_start_step: int | None = None
 
 
 class PhaseBegins(_Report):
@@ -145,6 +149,8 @@ class Ended(_Report):
         "no_spread",
         "entropy_collapse",
         "kl_runaway",
+        "unusable_model",
+        "rank_lost",
         "error",
     ]
     message: str

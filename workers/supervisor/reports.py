@@ -130,7 +130,9 @@ class Recorder:
         self._step, self._total_steps = report.step, report.total_steps
         self._begin = (report.step, report.total_steps)
         if report.resumed:
-            self._writer.event(f"Going on from the checkpoint of step {report.step}")
+            warm = report.warm_start_step
+            place = f"step {report.step}" if warm is None else f"step {warm} of the warm start"
+            self._writer.event(f"Going on from the checkpoint of {place}")
         self._progress()
 
     def _phase_begins(self, report: PhaseBegins) -> None:

@@ -16,6 +16,7 @@ import { EvaluationTable } from "../parts/evaluation-table";
 import { FirstLookPanel } from "../parts/first-look";
 import { GraderHealth } from "../parts/grader-health";
 import { CheckpointList, Configuration, EventList } from "../parts/lists";
+import { areOffline } from "../parts/offline-curves";
 import { Examples } from "../parts/report/examples";
 
 const LIVE_MS = 2_000;
@@ -62,7 +63,7 @@ function View({ api, view, refresh }: { api: Api; view: JobView; refresh: () => 
       {view.evaluation === "unreadable" && <Notice level="warn">The job's evaluation.json is not an evaluation report.</Notice>}
       {evaluation && evaluation.stages.length > 0 && <EvaluationTable evaluation={evaluation} />}
       {rows.rl.length + rows.warmStart.length > 0 && <CurvePanels rows={rows} base={baseReward(evaluation)} />}
-      {rows.rl.length > 0 && <GraderHealth rows={rows.rl} job={job} events={events} />}
+      {rows.rl.length > 0 && !areOffline(rows.rl) && <GraderHealth rows={rows.rl} job={job} events={events} />}
       <div class="columns">
         <EventList events={events} />
         <div>

@@ -3,8 +3,10 @@ import { number } from "../lib/format";
 import { dense, finite, sparse, type Cell, type Curves, type Row } from "../lib/series";
 import type { Data } from "../lib/types";
 import { Chart } from "./chart";
+import { areOffline, OfflineCurves } from "./offline-curves";
 
 export function CurvePanels({ rows: { rl, warmStart }, base }: { rows: Curves; base: number | null }) {
+  if (areOffline(rl)) return <OfflineCurves rows={rl} />;
   const steps = rl.map((row) => row.step);
   const column = (key: string, label: string, color: string) => ({ label, color, cells: dense(rl, key) });
   return (

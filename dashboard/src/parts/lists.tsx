@@ -40,13 +40,19 @@ export const CheckpointList = ({ checkpoints }: { checkpoints: readonly Checkpoi
       {checkpoints.map((checkpoint) => (
         <li key={checkpoint.id} title={dateTime(checkpoint.created_at)}>
           <b>Step {checkpoint.step_number}</b>
-          <small>validation reward {number(finite(checkpoint.metrics.full_valid_mean_reward))}</small>
+          <small>{validated(checkpoint.metrics)}</small>
           <Copyable text={checkpoint.fine_tuned_model_checkpoint} />
         </li>
       ))}
     </ul>
   </Panel>
 );
+
+/** What the validation file said of a checkpoint; jobs without rewards have losses. */
+function validated(metrics: Data): string {
+  const [name, key] = "train_loss" in metrics ? ["loss", "full_valid_loss"] : ["reward", "full_valid_mean_reward"];
+  return `validation ${name} ${number(finite(metrics[key!]))}`;
+}
 
 export function Configuration({ job }: { job: Job }) {
   const block = settings(job) as { hyperparameters?: Data; warm_start?: Data };

@@ -77,7 +77,9 @@ def paused_and_resumed(
     assert last["state"]
     (first / last["path"]).rename(second / "resume")
     resumed = reports_of(second)
-    assert _of(resumed, "started")[0]["resumed"]
+    (started,) = _of(resumed, "started")
+    at = last["step"] if last["phase"] == "warm_start" else None
+    assert started["resumed"] and started["warm_start_step"] == at
     assert set(curve(before)).isdisjoint(curve(resumed))
     assert all(data.get("updates", 1) > 0 for data in straight.values())
     assert curve(before) | curve(resumed) == straight

@@ -85,7 +85,7 @@ def test_without_a_validation_file_nothing_is_measured(make_job: MakeJob) -> Non
 @unproved
 def test_the_loss_is_the_mean_over_all_learnt_tokens(make_job: MakeJob) -> None:
     """A long answer weighs more than a short one, and what is not learnt weighs nothing."""
-    method = {"batch_size": 2, "max_steps": 1, "epochs": 1}
+    method = {"batch_size": 2, "max_steps": 1}
     long, short = conversation("q", "abcdefgh"), conversation("q", "a")
     losses = {}
     for name, rows in {"both": [short, long], "short": [short], "long": [long]}.items():
@@ -107,7 +107,7 @@ def test_limits_end_a_job_with_its_model(
     make_job: MakeJob, limits: dict[str, Any], reason: str
 ) -> None:
     # A rate that teaches nothing, so that the validation loss stays where it is.
-    method = {"learning_rate": 1e-9, "epochs": 20, "max_steps": 40}
+    method = {"learning_rate": 1e-9, "max_steps": 40}
     reports = reports_of(supervised_job(make_job, limits=limits, method=method))
     (stopped,) = of(reports, "stopped")
     assert stopped["reason"] == reason
