@@ -77,9 +77,7 @@ class Layout:
             start += prompt + len(slots)
             groups += [number] * (prompt + len(slots))
             parts += [0] * prompt + [c for c, n in enumerate(lengths, 1) for _ in range(n)]
-        return cls(
-            spans, torch.tensor(groups, device=device), torch.tensor(parts, device=device)
-        )
+        return cls(spans, torch.tensor(groups, device=device), torch.tensor(parts, device=device))
 
     def completion_mask(self, span: Span, repeats: int, like: Tensor) -> Tensor:
         """What is added to the scores ``[1, 1, repeats·T, P+T]`` of a group's completions."""

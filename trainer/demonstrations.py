@@ -158,7 +158,8 @@ def _turn_end(policy: Policy, before: list[dict[str, Any]], text: str) -> int:
     written = template_text(policy.tokenizer, spoken, None, add_generation_prompt=False)
     ids, end_ids = policy.tokenizer.encode(written, add_special_tokens=False), policy.end_ids
     ends = (token for token in reversed(ids) if token in end_ids)
-    return next(ends, policy.tokenizer.eos_token_id)
+    end: int = next(ends, policy.tokenizer.eos_token_id)
+    return end
 
 
 def _placed(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

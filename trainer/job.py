@@ -115,6 +115,13 @@ class Job:
             self.reports.warn(
                 "The exported model answers exactly as the base model does: nothing was learned."
             )
+        apart = proved.get("mean_difference_unquantized", 0.0)
+        if apart > self.spec.limits.max_mismatch:
+            self.reports.warn(
+                f"On the base as it is served the adapter differs by {apart:.2f} nats per token "
+                "from what was trained in 4 bits, so answers may be worse than validation says; "
+                "train with quantization 'none', or choose a larger model."
+            )
         self.reports.checkpoint(
             directory,
             self.progress,

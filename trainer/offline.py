@@ -20,16 +20,17 @@ from trainer.errors import Diverged, Paused
 from trainer.job import PROOF_ROWS, Job
 from trainer.means import Means
 from trainer.packing import Group
-from trainer.parallel import Team
+from trainer.parallel import Part, Team
 from trainer.schedule import rate_share
 from trainer.spec import PreferenceSpec, SupervisedSpec, TrainSpec
 from trainer.watch.memory import memory_used
 
 Row = TypeVar("Row")
+Item = TypeVar("Item")
 Found = TypeVar("Found")
 
-#: Rows that are measured between two signs of life.
-MEASURED_AT_ONCE = 64
+#: Forward passes between two signs of life.
+PASSES_AT_ONCE = 16
 
 
 class OfflineJob(Job, Generic[Row]):
@@ -80,6 +81,15 @@ class OfflineJob(Job, Generic[Row]):
     def prepare(self) -> None:
         """Do what needs the weights that the job begins with, before a checkpoint is read."""
 
+    def passes(self, part: Part[Item, Found], items: Sequence[Item]) -> list[Found]:
+        """Run forward passes, which may be many, with signs of life between them."""
+        found: list[Found] = []
+        for start in range(0, len(items), PASSES_AT_ONCE):
+            some = items[start : start + PASSES_AT_ONCE]
+            found += self.team.map(part, {"policy": self.policy}, some)
+            self.reports.progress(len(found), len(items), phase=self.phase)
+        return found
+
     # --- the loop -----------------------------------------------------------------------------
 
     def execute(self) -> None:
@@ -94,6 +104,8 @@ class OfflineJob(Job, Generic[Row]):
         resumed = resume is not None
         self.channel.report("started", step=self.progress.step, total_steps=total, resumed=resumed)
         self.channel.report("phase", phase=self.phase)
+        if not resumed and self.validation:
+            self._note_the_start()
         metrics: dict[str, Any] = {}
         while self.progress.step < total:
             stop = self.watch.before_step(self.phase)
@@ -106,6 +118,15 @@ class OfflineJob(Job, Generic[Row]):
             metrics |= self._validate(full=True)
         self.channel.report("phase", phase="export")
         self.export(metrics, self.answers([*self.validation, *self.rows][:PROOF_ROWS]))
+
+    def _note_the_start(self) -> None:
+        """Tell what the validation rows say before anything is learnt."""
+        data = self._validate(full=True)
+        self.reports.note(
+            f"Before training: full validation loss={data['full_valid_loss']:.2f}, mean token "
+            f"accuracy={data['full_valid_mean_token_accuracy']:.2f}",
+            data,
+        )
 
     def _step(self) -> dict[str, Any]:
         began = time.perf_counter()
@@ -154,19 +175,14 @@ class OfflineJob(Job, Generic[Row]):
             return {}
         chosen = self.method.eval_samples
         rows = self.validation if full else self.validation[:chosen]
-        figures = self._measured(rows)
+        figures = self.measure(rows)
         look = figures[:chosen]
         losses: list[float | None] = [row["loss"] for row in look]
+        if not all(math.isfinite(row["loss"]) for row in figures):
+            raise Diverged("The validation loss is not finite. Lower learning_rate.")
         self.watch.validated(self.progress.step, losses, lower_is_better=True)
         means = Means.sum(look).named("valid")
         return means | Means.sum(figures).named("full_valid") if full else means
-
-    def _measured(self, rows: Sequence[Row]) -> list[Means]:
-        figures: list[Means] = []
-        for start in range(0, len(rows), MEASURED_AT_ONCE):
-            figures += self.measure(rows[start : start + MEASURED_AT_ONCE])
-            self.reports.progress(len(figures), len(rows), phase=self.phase)
-        return figures
 
     def _ends_epoch(self, step: int) -> bool:
         """Whether a step takes the last row of an epoch."""

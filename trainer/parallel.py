@@ -71,9 +71,10 @@ class Team:
             yield cls()
             return
         with tempfile.TemporaryDirectory(prefix="team-", dir=job_dir) as folder:
-            ranks = range(1, spec.processes)
-            started = [_start_rank(job_dir, rank, Path(folder) / "store") for rank in ranks]
+            started: list[subprocess.Popen[bytes]] = []
             try:
+                for rank in range(1, spec.processes):
+                    started.append(_start_rank(job_dir, rank, Path(folder) / "store"))
                 _await_ranks(started, Path(folder) / "store", spec.processes)
                 group = Group(Path(folder) / "store", rank=0, size=spec.processes)
                 yield cls(group, started)

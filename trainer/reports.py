@@ -147,6 +147,10 @@ class Reports:
             "rollouts", step=step, split=split, path=self._relative(path), count=count
         )
 
+    def note(self, message: str, data: dict[str, Any]) -> None:
+        """Report a sentence with its numbers, which belongs to no step."""
+        self._channel.report("note", message=message, data=data)
+
     def warn(self, message: str) -> None:
         """Report a sentence that the user should see."""
         self._channel.report("warning", message=message)

@@ -190,8 +190,10 @@ class ExportProof(BaseModel):
     """How the stored weights compare with the trained ones, in nats per token.
 
     They were loaded in a fresh process and gave log-probabilities for completions of some prompts:
-    against the trainer's own, within `tolerance`, and against the base model's. `serving` is the
-    same for the server that answers users, null where it is not asked.
+    against the trainer's own, within `tolerance`, and against the base model's. An adapter that was
+    trained on a base in 4 bits is `mean_difference_unquantized` from itself on the base as it is
+    served; null for others. `serving` is the same for the server that answers users, null where it
+    is not asked.
     """
 
     engine: ProofEngine
@@ -205,6 +207,7 @@ class ExportProof(BaseModel):
     trainer_difference_to_base: float
     tolerance: float
     differs_from_base: bool
+    mean_difference_unquantized: float | None = None
     serving: ServingProof | None = None
 
 

@@ -64,6 +64,10 @@ def make_model(shape: Shape, directory: Path) -> None:
     with torch.device(device):
         model = Qwen3ForCausalLM(config).to(torch.bfloat16)
     model.save_pretrained(directory)
+    del model
+    # The runs that follow are other processes, and need the device's memory.
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
     _tokenizer(shape.vocabulary).save_pretrained(directory)
 
 

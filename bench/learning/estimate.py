@@ -4,14 +4,17 @@ import json
 import statistics
 
 from bench.learning.runs import RESULTS, Run, Side
-from bench.learning.tasks import BATCH_SIZE, GROUP_SIZE, TASKS
+from bench.learning.tasks import SCORE_EVERY, TASKS
 
-#: Seconds of loading, scoring and leaving weights in a run.
-APART_FROM_STEPS: dict[Side, float] = {"ours": 60.0, "trl": 50.0}
+#: Seconds of loading, proving and leaving weights in a run, and of loading the scorer.
+APART: dict[Side, float] = {"ours": 60.0, "trl": 40.0}
 
-#: Seconds of a step, and of a token of its longest completion in each group of eight.
+#: Seconds of a step, and more of them for every token that a completion may have.
 STEP: dict[Side, float] = {"ours": 1.0, "trl": 6.0}
 TOKEN: dict[Side, float] = {"ours": 0.06, "trl": 0.5}
+
+#: Seconds of scoring the weights of one step, for every token that a completion may have.
+SCORED_TOKEN = 0.34
 
 
 def seconds_of(run: Run) -> float:
@@ -23,6 +26,6 @@ def seconds_of(run: Run) -> float:
     if kept:
         return float(statistics.median(kept))
     task = TASKS[run.task]
-    share = BATCH_SIZE * GROUP_SIZE / 64
     step = STEP[run.side] + TOKEN[run.side] * task.max_completion_tokens
-    return APART_FROM_STEPS[run.side] + task.steps * step * share
+    scored = (1 + task.steps / SCORE_EVERY) * SCORED_TOKEN * task.max_completion_tokens
+    return APART[run.side] + task.steps * step + scored

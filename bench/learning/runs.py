@@ -63,6 +63,22 @@ def planned(tasks: Sequence[str], seeds: Sequence[int]) -> list[Run]:
     return [Run(task, side, seed) for seed in seeds for task in tasks for side in SIDES]
 
 
+def score_start(name: str) -> dict[str, Any]:
+    """The scores of a task's start; makes it where it is not there.
+
+    Raises:
+        TrainerFailed, RunFailed: it could not be made or scored.
+    """
+    task = TASKS[name]
+    rows, start = rows_of(task), start_of(task)
+    work = _fresh(f"{name}-start")
+    order = Order.of(task, seed=0, start=start, train=rows / "train.jsonl", work=work)
+    dataclasses.replace(order, steps=0).write(work / "order.json")
+    _module(sys.executable, "bench.learning.score", work, rows / "held_out.jsonl", "scores.json")
+    (scores,) = json.loads((work / "scores.json").read_text())
+    return dict(scores)
+
+
 def carry_out(run: Run) -> list[dict[str, Any]]:
     """Train, score what was left, and keep the result; returns the scores by step.
 
@@ -72,9 +88,7 @@ def carry_out(run: Run) -> list[dict[str, Any]]:
     task = TASKS[run.task]
     rows, start = rows_of(task), start_of(task)
     began = time.perf_counter()
-    work = CACHE / "work" / f"{run.task}-{run.side}-{run.seed}"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
+    work = _fresh(f"{run.task}-{run.side}-{run.seed}")
     order = Order.of(task, seed=run.seed, start=start, train=rows / "train.jsonl", work=work)
     order.write(work / "order.json")
     steps = with_ours.train(order) if run.side == "ours" else _train_with_trl(work)
@@ -96,6 +110,13 @@ def carry_out(run: Run) -> list[dict[str, Any]]:
     shutil.rmtree(work)
     scores: list[dict[str, Any]] = result["scores"]
     return scores
+
+
+def _fresh(name: str) -> Path:
+    work = CACHE / "work" / name
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    return work
 
 
 def _train_with_trl(work: Path) -> list[Step]:

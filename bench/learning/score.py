@@ -23,7 +23,7 @@ from trainer.rollout.vllm_engine import VllmEngine
 from trainer.sampling import Collector, check_failures
 
 #: Completions that are sampled for each held-out row.
-SAMPLES = 4
+SAMPLES = 2
 
 
 class LeftWeights:
@@ -49,6 +49,7 @@ def score(order: Order, rows_path: Path) -> list[dict[str, Any]]:
     engine = VllmEngine(
         Path(order.start),
         max_model_len=longest + order.max_completion_tokens,
+        sequences=64,
         lora_rank=0,
         threads=0,
         dtype="bfloat16",

@@ -23,7 +23,7 @@ START_LEARNING_RATE = 1e-4
 #: The reinforcement: prompts of a step, completions of each, steps between two scores.
 BATCH_SIZE = 8
 GROUP_SIZE = 8
-SCORE_EVERY = 4
+SCORE_EVERY = 6
 
 
 @dataclass(frozen=True)

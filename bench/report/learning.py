@@ -68,7 +68,7 @@ def section(folder: Path, plots: Path, link: str) -> str:
     found, runs = comparisons(folder)
     if not found:
         return "Nothing has been measured yet."
-    parts = [_scores(found), "\n".join(map(_verdict, found)), _times(found)]
+    parts = [_scores(found), "\n".join(map(verdict, found)), _times(found)]
     for each in found:
         name = f"learning-{each.task}.svg"
         (plots / name).write_text(plot(each))
@@ -118,7 +118,8 @@ def _times(found: Sequence[Comparison]) -> str:
     return table(("task", *step, "minutes, ours>", "TRL>", "to a score of>"), rows)
 
 
-def _verdict(each: Comparison) -> str:
+def verdict(each: Comparison) -> str:
+    """Whether we are ever below TRL, as a list item."""
     if each.below_at:
         steps = ", ".join(map(str, each.below_at))
         return f"- **{each.task}**: our interval lies below TRL's at step {steps}."
@@ -131,9 +132,10 @@ def _verdict(each: Comparison) -> str:
 
 
 def _settings(order: dict[str, Any]) -> str:
+    rate = f"{order['learning_rate']:g}".replace("e-0", "e-")
     return (
-        f"{order['steps']} steps at a learning rate of {order['learning_rate']:g}, completions of "
-        f"up to {order['max_completion_tokens']} tokens, grader `{order['grader']['type']}`."
+        f"{order['steps']} steps at a learning rate of {rate}, completions of up to "
+        f"{order['max_completion_tokens']} tokens, grader `{order['grader']['type']}`."
     )
 
 

@@ -18,12 +18,13 @@ LEARNING = """\
 `make bench-learning` trains the same weights on the same tasks with this trainer and with
 `GRPOTrainer` of TRL 1.16: three tasks of
 [reasoning-gym](https://github.com/open-thought/reasoning-gym) and the [demo's](demo.md). Both sides
-start from one short supervised start, train all weights of SmolLM2-135M, see the same 8 prompts at
-each step with 8 completions each, and use the same grader, learning rate with its rise and fall,
-temperature, loss (`grpo`, no KL) and number of updates. Each samples and computes in its own way:
-TRL with transformers, in bfloat16 autocast over float32 weights, its defaults; ours with vLLM.
+begin with the weights of the same short supervised phase, train all of SmolLM2-135M, see the same 8
+prompts at each step with 8 completions each, and use the same grader, learning rate with its rise
+and fall, temperature, loss (`grpo`, no KL) and number of updates. Each samples and computes in its
+own way: TRL with transformers, in bfloat16 autocast over float32 weights, its defaults; ours with
+vLLM.
 
-The weights after every few steps are scored on 128 held-out rows by the same code for both: four
+The weights after every few steps are scored on 128 held-out rows by the same code for both: two
 completions of each row, sampled as in training, and a greedy one besides. Scores are means over
 seeds; intervals are 95 % bootstrap intervals over seeds and rows. Seconds of a step run from its
 first sample to weights that sample again; loading, scoring and writing weights are left out on both

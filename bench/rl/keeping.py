@@ -1,6 +1,5 @@
 """The runs behind the figures: a table by phase, and the JSON that reports are made from."""
 
-import dataclasses
 import json
 import statistics
 from collections.abc import Callable
@@ -19,7 +18,10 @@ PHASES = ("sampling", "grading", "updating", "sync", "other")
 
 
 def summary(runs: list[Run]) -> dict[str, Any]:
-    """The medians of one contender's runs; seconds are those of a step, memory is in MiB."""
+    """The medians of one contender's runs, and what each run saw step by step.
+
+    Seconds are those of a step, memory is in MiB.
+    """
 
     def median(of: Callable[[Run], float]) -> float:
         return statistics.median(map(of, runs))
@@ -33,7 +35,10 @@ def summary(runs: list[Run]) -> dict[str, Any]:
         "completion_tokens": median(lambda r: r.mean("completion_tokens")),
         "truncated": median(lambda r: r.mean("truncated")),
         "trained": median(lambda r: r.mean("trained")),
+        "steps_s": [[round(step.seconds, 3) for step in r.steps] for r in runs],
         "rewards": [[step.reward for step in r.steps] for r in runs],
+        "resident_mib": [[round(step.memory["resident_mib"]) for step in r.steps] for r in runs],
+        "notes": [r.notes for r in runs],
     }
 
 
@@ -63,7 +68,6 @@ def keep(
         "at": datetime.now(UTC).isoformat(),
         "contenders": {contender: summary(its) for contender, its in runs.items()},
         "failures": failures or {},
-        "runs": {c: [dataclasses.asdict(r) for r in its] for c, its in runs.items()},
     }
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")

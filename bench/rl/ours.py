@@ -10,6 +10,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,18 +64,29 @@ class _Report(NamedTuple):
     memory: dict[str, Any]
 
 
+class AllMeasured(Exception):
+    """The last step has been reported; what follows is the export, which is no part of a step."""
+
+
 class Clock(Channel):
     """Reports go nowhere; when each came, and how long the sampler had worked, is kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps: int) -> None:
         super().__init__(io.StringIO(), None)
+        self._steps = steps
         self.reports: list[_Report] = []
 
     def report(self, type: str, /, **fields: Any) -> None:
-        """Note a report, and write it as the supervisor would get it."""
+        """Note a report, and write it as the supervisor would get it.
+
+        Raises:
+            AllMeasured: it is that of the last step.
+        """
         super().report(type, **fields)
         now, memory = time.perf_counter(), record.memory()
         self.reports.append(_Report(type, fields, now, SamplingClock.seconds, memory))
+        if type == "metrics" and fields["step"] == self._steps:
+            raise AllMeasured
 
 
 def main() -> None:
@@ -84,17 +96,24 @@ def main() -> None:
     parser.add_argument("record", type=Path)
     parser.add_argument("--max-staleness", type=int, default=0)
     args = parser.parse_args()
-    workload, clock = Workload.read(args.workload), Clock()
+    workload = Workload.read(args.workload)
+    clock = Clock(workload.steps)
     SamplingClock.watch(VllmEngine)
     SamplingClock.watch(TransformersEngine)
     with tempfile.TemporaryDirectory(prefix="rft-bench-") as folder:
         job = Path(folder) / "job"
         write_job(workload, job, max_staleness=args.max_staleness)
-        run(job, clock)
+        with suppress(AllMeasured):
+            run(job, clock)
         steps = _steps(workload, job, clock)
+        if args.max_staleness:
+            # Its last step has nothing left to sample ahead, and would seem cheap.
+            del steps[-1]
+        metrics = [r.fields["data"] for r in clock.reports if r.type == "metrics"]
     record.write(
         args.record,
         steps,
+        mismatch=[data["mismatch_mean"] for data in metrics],
         parameters=_parameters(workload.base),
         peak_tflops=peak_tflops(workload.base),
         device_mib=torch.cuda.max_memory_reserved() / 2**20 if torch.cuda.is_available() else 0.0,

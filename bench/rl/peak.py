@@ -9,7 +9,7 @@ from transformers import AutoConfig
 #: Rows of each product: tokens of an ordinary micro-batch, more of them where more run at once.
 TOKENS = {"cpu": 2048, "cuda": 16_384}
 #: Seconds for which each shape is repeated; the fastest repeat counts.
-PATIENCE_S = 0.4
+PATIENCE_S = 0.2
 
 
 def peak_tflops(model_path: str) -> float:

@@ -141,6 +141,7 @@ def _sampler(longest_prompt: int, workload: Workload) -> VllmEngine:
     return VllmEngine(
         Path(workload.base),
         max_model_len=longest_prompt + workload.max_tokens,
+        sequences=workload.prompts * workload.group_size,
         lora_rank=0,
         threads=0,
         dtype="bfloat16",

@@ -95,12 +95,20 @@ def _tree(root: int) -> list[int]:
         pid = waiting.pop()
         found.append(pid)
         for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            waiting += map(int, children.read_text().split())
+            waiting += map(int, _read(children).split())
     return found
 
 
 def _status_mib(pid: int, name: str) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    lines = _read(Path(f"/proc/{pid}/status")).splitlines()
     found = [line for line in lines if line.startswith(f"{name}:")]
-    # A process that has ended and waits to be collected has no memory.
+    # A process that has ended has no memory.
     return int(found[0].split()[1]) / 1024 if found else 0.0
+
+
+def _read(path: Path) -> str:
+    """The text of a file of a process or thread; nothing when that has just ended."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

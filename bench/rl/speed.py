@@ -2,7 +2,7 @@
 
 import json
 import statistics
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 
@@ -73,47 +73,42 @@ def compare(
 
 def figures_of(runs: dict[str, list[Run]], workload: str) -> list[Figure]:
     """What was asked of ours, from the runs on one workload."""
-    ours = runs[OURS.name]
-    where = f"from the {workload} model"
-    rate = _rate(ours)
+    ours, where = runs[OURS.name], f"from the {workload} model"
+    best = "TRL 1.16 at its best here"
     figures = [
-        _at_least(
-            f"completions {where}, beside {what}", rate, _rate(runs[other.name]), "1/s", times, what
+        _bar(
+            f"completions {where}, beside {what}",
+            (_rate(ours), _rate(runs[other.name]), "1/s"),
+            ("at least", times, what),
         )
         for other, times, what in (
             (TRL_DEFAULTS, TIMES_TRL, "TRL 1.16 with its defaults"),
-            (TRL_BEST, TIMES_TRL, "TRL 1.16 at its best here"),
+            (TRL_BEST, TIMES_TRL, best),
             (PLAIN, TIMES_PLAIN, "a plain loop with the same sampler"),
         )
     ]
-    figures.append(
-        _at_least(
-            f"update {where}",
-            statistics.median(map(update_tflops, ours)),
-            max(r.notes["peak_tflops"] for r in ours),
-            "TFLOP/s",
-            SHARE_OF_PEAK,
-            "the machine's peak in bfloat16 products of the model's shapes",
-        )
-    )
+    work = statistics.median(map(update_tflops, ours))
+    peak = max(r.notes["peak_tflops"] for r in ours)
+    products = "the machine's peak in bfloat16 products of the model's shapes"
     step = statistics.median(r.seconds / len(r.steps) for r in ours)
     other = step - statistics.median(r.phase("sampling") + r.phase("updating") for r in ours)
-    figures.append(
-        _at_most(f"neither sampling nor update {where}", other, step, "s", SHARE_OF_OTHER, "a step")
+    memory, memory_of_trl = (
+        max(sum(r.peaks_mib) for r in its) for its in (ours, runs[TRL_BEST.name])
     )
-    memory = max(sum(r.peaks_mib) for r in ours)
-    trl_memory = max(sum(r.peaks_mib) for r in runs[TRL_DEFAULTS.name])
-    figures.append(
-        _at_most(
+    return [
+        *figures,
+        _bar(f"update {where}", (work, peak, "TFLOP/s"), ("at least", SHARE_OF_PEAK, products)),
+        _bar(
+            f"neither sampling nor update {where}",
+            (other, step, "s"),
+            ("at most", SHARE_OF_OTHER, "a step"),
+        ),
+        _bar(
             f"peak memory {where}",
-            memory,
-            trl_memory,
-            "MiB",
-            SHARE_OF_MEMORY,
-            "TRL 1.16 with its defaults",
-        )
-    )
-    return figures
+            (memory, memory_of_trl, "MiB"),
+            ("at most", SHARE_OF_MEMORY, best),
+        ),
+    ]
 
 
 def update_tflops(run: Run) -> float:
@@ -131,29 +126,20 @@ def _rate(runs: list[Run]) -> float:
     return sum(s.completions for r in runs for s in r.steps) / sum(r.seconds for r in runs)
 
 
-def _at_least(
-    name: str, measured: float, floor: float, unit: str, times: float, floor_is: str
+def _bar(
+    name: str,
+    found: tuple[float, float, str],
+    asked: tuple[Literal["at least", "at most"], float, str],
 ) -> Figure:
+    """A figure from (measured, floor, unit) and (direction, times the floor, what the floor is)."""
+    (measured, floor, unit), (direction, times, floor_is) = found, asked
+    bar = times * floor
     return Figure(
         name=name,
         measured=measured,
         floor=floor,
         unit=unit,
         floor_is=floor_is,
-        limit=f"at least {times:g} × {floor_is}",
-        holds=measured >= times * floor,
-    )
-
-
-def _at_most(
-    name: str, measured: float, floor: float, unit: str, times: float, floor_is: str
-) -> Figure:
-    return Figure(
-        name=name,
-        measured=measured,
-        floor=floor,
-        unit=unit,
-        floor_is=floor_is,
-        limit=f"at most {times:g} × {floor_is}",
-        holds=measured <= times * floor,
+        limit=f"{direction} {times:g} × {floor_is}",
+        holds=measured >= bar if direction == "at least" else measured <= bar,
     )

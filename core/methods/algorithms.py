@@ -83,6 +83,12 @@ _USED_BY: dict[str, frozenset[str]] = {
     "critic_learning_rate": frozenset({"ppo"}),
     "value_clip": frozenset({"ppo"}),
 }
+#: Hyperparameters that say how another one works, which is off at 0.
+_DETAIL_OF = {
+    "kl_estimator": "kl_coefficient",
+    "kl_placement": "kl_coefficient",
+    "overlong_penalty": "overlong_buffer_tokens",
+}
 
 
 def unused(values: dict[str, Any]) -> list[str]:
@@ -90,13 +96,18 @@ def unused(values: dict[str, Any]) -> list[str]:
 
     ``values`` are resolved; what "auto" left there has no effect either, which needs no word.
     """
-    automatic = {name: v for name, v in values.items() if name not in _USED_BY}
+    automatic = {n: v for n, v in values.items() if n not in _USED_BY and n not in _DETAIL_OF}
     fill(automatic)
     algorithm = values["algorithm"]
-    return [
+    elsewhere = [
         f"{name} has no effect with algorithm {algorithm!r}; only {_listed(users)} uses it."
         for name, users in _USED_BY.items()
         if algorithm not in users and values[name] != automatic[name]
+    ]
+    return elsewhere + [
+        f"{name} has no effect while {whole} is 0."
+        for name, whole in _DETAIL_OF.items()
+        if values[whole] == 0 and values[name] != automatic[name]
     ]
 
 

@@ -32,9 +32,7 @@ def check_adapter(
     if hyper.quantization == "none":
         return
     if hyper.lora_rank == 0:
-        problem = (
-            "4-bit weights cannot be trained; set lora_rank for an adapter on them"
-        )
+        problem = "4-bit weights cannot be trained; set lora_rank for an adapter on them"
     elif not model.nf4:
         problem = f"Model {model.id} is not trained in 4 bits here; leave quantization out"
     else:

@@ -129,7 +129,7 @@ def test_scores_are_those_of_the_weights_of_each_step(tmp_path: Path) -> None:
     save_file({"scores": torch.tensor([1.0, 0.5])}, order.step_folder(1) / WEIGHTS)
     found = [scored(sampler, [0, 1], order, step) for step in (0, 1)]  # type: ignore[arg-type,list-item]
     assert found[0] == {"step": 0, "score": 0.0, "greedy": 1.0, "rows": [0.0, 0.0]}
-    assert found[1] == {"step": 1, "score": 0.5625, "greedy": 1.0, "rows": [0.75, 0.375]}
+    assert found[1] == {"step": 1, "score": 0.375, "greedy": 1.0, "rows": [0.5, 0.25]}
 
 
 def test_what_cannot_be_graded_is_no_zero(tmp_path: Path) -> None:
@@ -161,6 +161,19 @@ def test_a_run_is_kept_until_its_task_changes(
     for change in ({"learning_rate": 1.0}, {"start_epochs": 99}):
         monkeypatch.setitem(TASKS, "tickets", dataclasses.replace(task, **change))
         assert not run.kept
+
+
+def test_a_start_is_scored_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def module(_: str, name: str, work: Path, *files: Path | str) -> None:
+        order = Order.read(work / "order.json")
+        assert (name, order.scored_steps) == ("bench.learning.score", [0])
+        (work / files[-1]).write_text(json.dumps([{"step": 0, "score": 0.25, "greedy": 0.5}]))
+
+    monkeypatch.setattr(runs, "CACHE", tmp_path)
+    monkeypatch.setattr(runs, "rows_of", lambda _: tmp_path)
+    monkeypatch.setattr(runs, "start_of", lambda _: tmp_path)
+    monkeypatch.setattr(runs, "_module", module)
+    assert runs.score_start("sums")["score"] == 0.25
 
 
 @pytest.mark.slow

@@ -134,6 +134,9 @@ def test_a_correction_brings_its_bounds(correction: str, bounds: tuple[float, fl
         ({"algorithm": "cispo", "clip_high": 0.3}, ["clip_high"]),
         ({"algorithm": "sapo", "discount": 0.9, "value_clip": 0.1}, ["discount", "value_clip"]),
         ({"algorithm": "ppo", "discount": 0.9, "value_clip": 0.1}, []),
+        ({"kl_estimator": "k2", "overlong_penalty": 2.0}, ["kl_estimator", "overlong_penalty"]),
+        ({"kl_estimator": "k2", "kl_coefficient": 0.1}, []),
+        ({"algorithm": "dapo", "overlong_penalty": 2.0}, []),
     ],
 )
 def test_what_has_no_effect_is_said(given: dict[str, Any], named: list[str]) -> None:

@@ -117,6 +117,7 @@ def test_a_job_ends_with_its_model_metrics_and_checkpoints(
         (kind, 2, False),
         ("export", 4, True),
     ]
+    assert any(m.startswith("Before training: ") for m in real_lab.messages(job_id))
     said = [m for m in real_lab.messages(job_id) if m.startswith("Step ")]
     assert len(said) == 4 and said[0].startswith("Step 1/4: training loss=")
     assert "full validation loss=" in said[-1]

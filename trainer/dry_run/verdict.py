@@ -27,6 +27,7 @@ def verdict(spec: TrainSpec, rollouts: list[Rollout], spread: Spread) -> dict[st
     """The ``verdict`` of the report: the worst finding leads."""
     hp = spec.reinforcement.hyperparameters
     limit = hp.max_completion_tokens
+    findings: list[tuple[str, str]]
     if Objective.of(hp).compares_groups:
         findings = [(spread.level, spread.message)]
         advice = [] if spread.level == "good" else spread.advice(max_completion_tokens=limit)

@@ -72,14 +72,14 @@ def _pass(policy: Policy, pairs: Sequence[Pair]) -> _Passed:
     preferred_N = torch.tensor([flag for row in flags for flag in row], device=policy.device)
     hit_N = most_likely(hidden_NH[preferred_N], weight, targets_N[preferred_N], logp_N[preferred_N])
     lengths = [len(pair.preferred_ids) for pair in pairs]
-    hits_B = torch.stack([part.sum() for part in hit_N.split(lengths)])
+    hits_B = torch.stack([part.sum() for part in torch.split(hit_N, lengths)])
     return _Passed(_per_completion(logp_N, groups).view(-1, 2), hits_B)
 
 
 def _per_completion(logp_N: Tensor, groups: Sequence[Group]) -> Tensor:
     """Sums over the tokens of each completion."""
     lengths = [len(answer) for group in groups for answer in group.completions]
-    return torch.stack([part.sum() for part in logp_N.split(lengths)])
+    return torch.stack([part.sum() for part in torch.split(logp_N, lengths)])
 
 
 def _loss(share: Share, passed: _Passed) -> PairLoss:

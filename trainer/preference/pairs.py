@@ -80,8 +80,8 @@ def with_mismatches(pairs: Sequence[Pair], *, context: int) -> list[Pair]:
 
 def _pair(row: dict[str, Any], policy: Policy, where: str) -> Pair:
     before, tools = row["input"]["messages"], row["input"].get("tools")
-    outputs = (row["preferred_output"][0], row["non_preferred_output"][0])
-    return Pair(
-        prompt_ids(policy.tokenizer, before, tools),
-        *(answer_ids(policy, before, output, tools, where=where) for output in outputs),
+    preferred, other = (
+        answer_ids(policy, before, row[name][0], tools, where=where)
+        for name in ("preferred_output", "non_preferred_output")
     )
+    return Pair(prompt_ids(policy.tokenizer, before, tools), preferred, other)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trainer.means import Means
-from trainer.offline import MEASURED_AT_ONCE, OfflineJob, in_order
+from trainer.offline import OfflineJob, in_order
 from trainer.packing import TOKEN_BUDGET, Group, micro_batches
 from trainer.preference.learn import Share, learn, measure, sums
 from trainer.preference.losses import kto_kl
@@ -34,9 +34,8 @@ class PreferenceJob(OfflineJob[Pair]):
         if self._loss == "orpo":
             return
         self.channel.report("phase", phase="reference")
-        total = len(self.rows) + len(self.validation)
-        self.rows = self._with_reference(self.rows, 0, total)
-        self.validation = self._with_reference(self.validation, len(self.rows), total)
+        self.rows = self._with_reference(self.rows)
+        self.validation = self._with_reference(self.validation)
 
     def learn(self, rows: Sequence[Pair], token_budget: int) -> Means:
         """Add up the gradients of the mean loss over the pairs of the batch."""
@@ -48,7 +47,7 @@ class PreferenceJob(OfflineJob[Pair]):
         """Loss, rewards and accuracy of each pair."""
         places = micro_batches([row.group for row in rows], TOKEN_BUDGET)
         shares = self._shares(rows, TOKEN_BUDGET)
-        return in_order(places, self.team.map(measure, {"policy": self.policy}, shares))
+        return in_order(places, self.passes(measure, shares))
 
     def tokens(self, rows: Sequence[Pair]) -> int:
         """Tokens of all answers."""
@@ -78,17 +77,12 @@ class PreferenceJob(OfflineJob[Pair]):
         before = [pair.reference[2] for pair, _ in pairs if pair.reference is not None]
         return kto_kl([logp - then for (logp,), then in zip(now, before, strict=True)])
 
-    def _with_reference(self, rows: list[Pair], done: int, total: int) -> list[Pair]:
-        found: list[Pair] = []
-        for start in range(0, len(rows), MEASURED_AT_ONCE):
-            part = rows[start : start + MEASURED_AT_ONCE]
-            known = self._sums([row.compared for row in part])
-            found += [replace(r, reference=tuple(k)) for r, k in zip(part, known, strict=True)]
-            self.reports.progress(done + len(found), total, phase="reference")
-        return found
+    def _with_reference(self, rows: list[Pair]) -> list[Pair]:
+        known = self._sums([row.compared for row in rows])
+        return [replace(r, reference=tuple(k)) for r, k in zip(rows, known, strict=True)]
 
     def _sums(self, groups: list[Group]) -> list[list[float]]:
         """The summed log-probabilities of the completions of each group."""
         places = micro_batches(groups, TOKEN_BUDGET)
         items = [[groups[i] for i in indices] for indices in places]
-        return in_order(places, self.team.map(sums, {"policy": self.policy}, items))
+        return in_order(places, self.passes(sums, items))

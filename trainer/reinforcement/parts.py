@@ -86,10 +86,12 @@ class ReinforcementParts(Job):
             return []
         self.channel.report("phase", phase=f"{stage}_evaluation")
         rollouts = self.evaluator.full(may_fail=stage == "base")
+        self._look_at(rollouts[: self.evaluator.selection_rows])
         summary = self.evaluator.stage(stage, self.progress.step, rollouts)
+        if self.monitor is not None:
+            summary["monitor"] = self.monitor.metrics()
         self.progress.stages.append(summary)
         self.reports.evaluation(stage, self.progress.step, self.evaluator.path(stage), summary)
-        self._look_at(rollouts[: self.evaluator.selection_rows])
         return rollouts
 
     def evaluate_step(self) -> list[Rollout] | None:
@@ -131,6 +133,7 @@ class ReinforcementParts(Job):
         return VllmEngine(
             self.spec.model.path,
             max_model_len=longest_prompt + self.hp.max_completion_tokens,
+            sequences=self.hp.batch_size * self.hp.group_size,
             # Over a base in 4 bits the sampler gets whole weights: its own base is another.
             lora_rank=self.spec.adapter.rank if self.spec.adapter.quantization == "none" else 0,
             threads=self.spec.threads,

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import AutoConfig
 
 from trainer.errors import WeightsMismatch
 from trainer.policy import Policy
 from trainer.rollout.base import Completion, Sampling
 
-#: GiB of key-value cache when sampling on a CPU.
-CPU_KV_CACHE_GIB = 1
+#: Most bytes of key-value cache when sampling on a CPU; sequences beyond it wait for their turn.
+MAX_CPU_CACHE_BYTES = 4 << 30
+
+#: Prompt tokens that are read at a time; more need more memory and are no faster.
+BATCHED_TOKENS = 4096
 
 #: Tokens of a block of the key-value cache.
 BLOCK_TOKENS = 32
@@ -26,6 +30,7 @@ class VllmEngine:
     Args:
         model_path: base model (or full weights) in Hugging Face layout.
         max_model_len: longest prompt plus completion, in tokens.
+        sequences: how many are sampled at a time, for which a CPU sets memory aside.
         lora_rank: zero when the policy's full weights are loaded instead of an adapter.
         threads: CPU threads; zero uses every core this process may use.
         memory_share: part of the GPU's memory for the sampler's weights and cache.
@@ -39,6 +44,7 @@ class VllmEngine:
         model_path: Path,
         *,
         max_model_len: int,
+        sequences: int,
         lora_rank: int,
         threads: int,
         dtype: str,
@@ -59,7 +65,7 @@ class VllmEngine:
             enforce_eager=not torch.cuda.is_available(),
             max_model_len=max_model_len,
             max_num_seqs=256,
-            max_num_batched_tokens=max(8192, max_model_len),
+            max_num_batched_tokens=max(BATCHED_TOKENS, max_model_len),
             gpu_memory_utilization=memory_share,
             enable_prefix_caching=True,
             # Whole blocks are shared, and left to itself vLLM makes them longer than most prompts.
@@ -68,6 +74,7 @@ class VllmEngine:
             **({"enable_lora": True, "max_lora_rank": slot, "max_loras": 1} if adapters else {}),
             disable_log_stats=True,
             enable_sleep_mode=sleeps and torch.cuda.is_available(),
+            **_cpu_cache(model_path, dtype, sequences * max_model_len),
         )
         self._sleeps = sleeps and torch.cuda.is_available()
         self._adapters = Path(tempfile.mkdtemp(prefix="rft-adapters-")) if adapters else None
@@ -151,7 +158,6 @@ def _configure_environment(threads: int) -> None:
     # Read by vLLM at import and start; an operator's own setting wins.
     defaults = {
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-        "VLLM_CPU_KVCACHE_SPACE": str(CPU_KV_CACHE_GIB),
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_LOGGING_LEVEL": "WARNING",
     }
@@ -159,6 +165,18 @@ def _configure_environment(threads: int) -> None:
     defaults["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores))
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
+
+
+def _cpu_cache(model_path: Path, dtype: str, tokens: int) -> dict[str, int]:
+    """How much key-value cache to set aside; on a GPU it is what the memory share leaves."""
+    if torch.cuda.is_available() or "VLLM_CPU_KVCACHE_SPACE" in os.environ:
+        return {}
+    config = AutoConfig.from_pretrained(model_path).get_text_config()
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    # Keys and values.
+    per_token = 2 * config.num_hidden_layers * heads * size * getattr(torch, dtype).itemsize
+    return {"kv_cache_memory_bytes": min(MAX_CPU_CACHE_BYTES, tokens * per_token)}
 
 
 def _waves(prompts: list[list[int]]) -> list[list[int]]:

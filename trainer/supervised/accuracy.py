@@ -23,7 +23,7 @@ def most_likely(hidden_NH: Tensor, weight: Tensor, targets_N: Tensor, logp_N: Te
     """
     hit_N = logp_N > SURE
     unsure = (~hit_N).nonzero().squeeze(1)
-    for part in unsure.split(SLICE):
+    for part in torch.split(unsure, SLICE):
         logits = hidden_NH[part] @ weight.T
         own = logits.gather(1, targets_N[part, None]).squeeze(1)
         hit_N[part] = own >= logits.amax(dim=1)

@@ -78,7 +78,7 @@ def learnt_tokens(policy: Policy, demonstrations: Sequence[Demonstration]) -> tu
 
 def _figures(demonstrations: Sequence[Demonstration], logp_N: Tensor, hit_N: Tensor) -> list[Means]:
     lengths = [d.tokens for d in demonstrations]
-    rows = zip(logp_N.split(lengths), hit_N.split(lengths), strict=True)
+    rows = zip(torch.split(logp_N, lengths), torch.split(hit_N, lengths), strict=True)
     # One transfer from the device.
     sums = torch.stack([torch.stack([-logp.sum(), hit.sum()]) for logp, hit in rows]).tolist()
     return [

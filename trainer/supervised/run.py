@@ -24,8 +24,7 @@ class SupervisedJob(OfflineJob[Demonstration]):
     def measure(self, rows: Sequence[Demonstration]) -> list[Means]:
         """Loss and accuracy of each row."""
         places = micro_batches([row.group for row in rows], TOKEN_BUDGET)
-        parts = self.team.map(measure, {"policy": self.policy}, shares(rows, TOKEN_BUDGET))
-        return in_order(places, parts)
+        return in_order(places, self.passes(measure, shares(rows, TOKEN_BUDGET)))
 
     def tokens(self, rows: Sequence[Demonstration]) -> int:
         """The learnt tokens."""

@@ -24,7 +24,7 @@ from workers.evals.ending import RunFailed, WorkerStopping
 from workers.evals.model import Model, Refusal, ServingAway
 from workers.evals.run import Manner
 from workers.proving import expected
-from workers.proving.compare import TOLERANCE, Figures, judge, measure
+from workers.proving.compare import Figures, judge, measure, tolerance
 from workers.proving.expected import Expected
 from workers.serving.target import Target
 
@@ -205,7 +205,7 @@ def _result(
         "attempts": held.attempt,
         "at": now(),
         "engine": {"name": name, "version": version or None} if name else None,
-        "tolerance": TOLERANCE,
+        "tolerance": tolerance(export),
         **dataclasses.asdict(figures),
     }
 

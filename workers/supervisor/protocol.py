@@ -117,6 +117,14 @@ class Progress(_Report):
     total: int
 
 
+class Noted(_Report):
+    """A sentence with numbers that belongs to no step."""
+
+    type: Literal["note"]
+    message: str
+    data: dict[str, Any]
+
+
 class Probed(_Report):
     """What a look at the first groups found, before any step."""
 
@@ -168,6 +176,7 @@ Report = Annotated[
     | Warned
     | Stopped
     | Progress
+    | Noted
     | Probed
     | DryRunReported
     | Ended,

@@ -18,6 +18,7 @@ from workers.supervisor.protocol import (
     Ended,
     Evaluation,
     Metrics,
+    Noted,
     PhaseBegins,
     Probed,
     Progress,
@@ -106,6 +107,8 @@ class Recorder:
             case Warned(message=message, code=code, data=data):
                 coded = None if code is None else {"code": code, **data}
                 self._remark(message, level="warn", data=coded)
+            case Noted(message=message, data=data):
+                self._remark(message, level="info", data=data)
             case Stopped(message=message, reason=reason, data=data):
                 # A plateau is what was waited for; a budget may have come too early.
                 level = "info" if reason == "plateau" else "warn"

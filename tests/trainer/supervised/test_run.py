@@ -19,6 +19,9 @@ def test_a_job_learns_and_reports_in_openais_names(make_job: MakeJob) -> None:
     assert [r["phase"] for r in of(reports, "phase")] == ["loading", "supervised", "export"]
     steps = curve(reports)
     assert sorted(steps) == list(range(1, 9))
+    (start,) = of(reports, "note")
+    assert start["message"].startswith("Before training: full validation loss=")
+    assert start["data"]["full_valid_loss"] > steps[8]["full_valid_loss"]
     assert {"train_loss", "train_mean_token_accuracy"} <= steps[1].keys()
     # Rows are read in epochs of 8 with 3 a step: the ends are in steps 3, 6 and 8.
     full = [step for step, data in steps.items() if "full_valid_loss" in data]

@@ -162,6 +162,8 @@ def test_the_monitor_watches_validation_only(make_job: MakeJob) -> None:
     for figures in with_validation.values():
         assert 0.0 <= figures["valid_reward_mean"] <= 1.0
         assert (figures["failures"], figures["abstentions"]) == (0, 0)
+    stages = {r["stage"]: r["summary"]["monitor"] for r in of(reports, "evaluation")}
+    assert stages.keys() == {"base", "final"} and stages["final"] == with_validation[4]
     assert all("monitor" not in r["data"] for r in of(reports, "metrics") if r["step"] in (1, 3))
 
 
