@@ -78,6 +78,7 @@ class Measured:
     mismatch_mean: float = 0.0
     mismatch_max: float = 0.0
     has_reference: bool = False
+    staleness: int = 0
 
 
 def update_metrics(
@@ -108,6 +109,7 @@ def update_metrics(
         "clipped_low_share": mean(sums.clipped_low),
         "clipped_high_share": mean(sums.clipped_high),
         "ratio_max": sums.ratio_max if sums.tokens else None,
+        "staleness": measured.staleness,
         "kl_to_reference": mean(sums.kl) if measured.has_reference else None,
         **(_critic_metrics(measured, examples) if objective.has_critic else {}),
     }

@@ -61,7 +61,7 @@ def reinforcement_step(
     # Where groups without spread were sampled again, they are left out of every mean too.
     kept = with_spread(groups, hp) if hp.resample_rounds else groups
     examples = make_examples(kept, hp)
-    measured = learner.learn(examples, step=step)
+    measured = learner.learn(examples, step=step, staleness=step - sampled.weights)
     learned = {id(e.rollout): e for group in examples for e in group}
     training = time.perf_counter() - started
     timing = {
@@ -74,7 +74,6 @@ def reinforcement_step(
         **_group_metrics(groups, kept, hp),
         "reward_shaping_mean": _shaping(list(learned.values())),
         "sampling_rounds": sampled.rounds,
-        "staleness": step - sampled.weights,
         "timing": {"step": timing},
     }
     advantages = [learned[id(r)].advantage if id(r) in learned else 0.0 for r in sampled.rollouts]

@@ -9,8 +9,13 @@ from trainer.reinforcement.examples import Example, plan
 from trainer.sampling import Rollout
 
 
-def mismatch(old_N: torch.Tensor, sampler_N: torch.Tensor, limit: float) -> tuple[float, float]:
+def mismatch(
+    old_N: torch.Tensor, sampler_N: torch.Tensor, limit: float, *, staleness: int = 0
+) -> tuple[float, float]:
     """Mean and largest |log π − log μ| per token, in nats.
+
+    Args:
+        staleness: updates that the trainer's policy is ahead of the sampler's.
 
     Raises:
         WeightsMismatch: the mean is above ``limit``, or no number: so much do two implementations
@@ -19,9 +24,14 @@ def mismatch(old_N: torch.Tensor, sampler_N: torch.Tensor, limit: float) -> tupl
     gap_N = (old_N - sampler_N).abs()
     mean, largest = gap_N.mean().item(), gap_N.max().item()
     if not mean <= limit:
+        cause = "the sampler does not use the trainer's weights."
+        if staleness:
+            cause = (
+                "the policy moves too far in one step to be sampled ahead. Lower learning_rate, or "
+                "set max_staleness to 0."
+            )
         raise WeightsMismatch(
-            f"Sampler and trainer differ by {mean:.2f} nats per token (limit {limit:g}): the "
-            "sampler does not use the trainer's weights."
+            f"Sampler and trainer differ by {mean:.2f} nats per token (limit {limit:g}): {cause}"
         )
     return mean, largest
 

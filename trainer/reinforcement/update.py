@@ -62,11 +62,12 @@ class Learner:
         self._hp, self._seed, self._max_mismatch = hp, seed, max_mismatch
         self._team, self._watch = team, watch
 
-    def learn(self, groups: Groups, *, step: int) -> Measured:
+    def learn(self, groups: Groups, *, step: int, staleness: int = 0) -> Measured:
         """Update the policy on the groups of one step; leaves their advantages on the examples.
 
         Args:
             step: counts from 0.
+            staleness: updates that the policy is ahead of the one that sampled.
 
         Raises:
             WeightsMismatch: sampler and trainer differ too much; the policy is untouched.
@@ -79,6 +80,7 @@ class Learner:
         measured = Measured(
             learning_rate=self._hp.learning_rate * share,
             has_reference=self._reference is not None,
+            staleness=staleness,
         )
         for epoch in range(self._hp.rollout_epochs):
             if epoch > 0:
@@ -225,7 +227,7 @@ class Learner:
         sampler_N = torch.cat([e.sampler_logp_N for e in examples])
         try:
             measured.mismatch_mean, measured.mismatch_max = mismatch(
-                old_N, sampler_N, self._max_mismatch
+                old_N, sampler_N, self._max_mismatch, staleness=measured.staleness
             )
         except WeightsMismatch:
             self.policy.discard_gradients()

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.trainer.reinforcement.learners import ragged
 from tests.trainer.reports import reports_of
 from trainer.errors import WeightsMismatch
 from trainer.policy import Policy
-from trainer.reinforcement.sync import check_greedy
+from trainer.reinforcement.sync import check_greedy, mismatch
 from trainer.rollout.transformers_engine import TransformersEngine
 from trainer.sampling import Rollout
 
@@ -24,6 +25,13 @@ def test_greedy_completions_are_held_to_the_policy(tiny_policy: Policy) -> None:
     check_greedy(tiny_policy, _rollouts(tiny_policy, 0.1), 0.2)
     with pytest.raises(WeightsMismatch, match=r"differ by 0.30 nats per token \(limit 0.2\)"):
         check_greedy(tiny_policy, _rollouts(tiny_policy, 0.3), 0.2)
+
+
+def test_a_policy_that_runs_ahead_of_its_samples_is_told_apart() -> None:
+    old_N, sampler_N = torch.zeros(2), torch.tensor([0.1, 0.5])
+    assert mismatch(old_N, sampler_N, 0.4, staleness=1) == pytest.approx((0.3, 0.5))
+    with pytest.raises(WeightsMismatch, match="set max_staleness to 0"):
+        mismatch(old_N, sampler_N, 0.2, staleness=1)
 
 
 def test_a_difference_that_is_no_number_is_one(tiny_policy: Policy) -> None:
