@@ -13,7 +13,7 @@ MODEL := .models/SmolLM2-135M-Instruct
 SEED ?= 1
 PYTEST ?= $(BIN)/python -m pytest
 # These keep every core busy by themselves.
-MODEL_TESTS := tests/e2e tests/serving/test_vllm.py
+MODEL_TESTS := tests/e2e tests/serving/test_vllm.py tests/trainer/test_vllm_engine.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup ready packages project dashboard demo up test test-fast trl qlora lint lock clean

@@ -131,6 +131,19 @@ def test_a_template_that_opens_answers_in_its_own_way_is_followed_by_the_text(
     assert learnt(tiny_policy, row) == f"b{END}"
 
 
+@pytest.mark.parametrize("template", [None, THINKING_TEMPLATE])
+@pytest.mark.parametrize(
+    "said", [{"refusal": "No."}, {"content": [{"type": "refusal", "refusal": "No."}]}]
+)
+def test_a_refusal_is_learnt_like_an_answer(
+    tiny_policy: Policy, template: str | None, said: dict[str, Any]
+) -> None:
+    if template is not None:
+        tiny_policy.tokenizer.chat_template = template
+    (row,) = found(tiny_policy, user("a"), {"role": "assistant", "content": None, **said})
+    assert learnt(tiny_policy, row) == f"No.{END}"
+
+
 def test_learnt_tokens_are_told_by_their_place_not_by_what_they_are(tiny_policy: Policy) -> None:
     """The padding token of this model is the one that ends turns; it is learnt all the same."""
     tokenizer = tiny_policy.tokenizer

@@ -136,6 +136,7 @@ class VllmEngine:
             self._llm.collective_rpc(
                 "reload_weights", kwargs={"weights_iterator": policy.sampler_weights()}
             )
+            self._llm.collective_rpc(_pack_heads)
 
     def _load_adapter(self, policy: Policy, path: Path) -> None:
         # vLLM keys adapters by id and its prefix cache by name and path: each version is a new one.
@@ -165,6 +166,19 @@ def _configure_environment(threads: int) -> None:
     defaults["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, cores))
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
+
+
+def _pack_heads(worker: Any) -> None:
+    """Let heads follow the embedding that they are tied to.
+
+    A CPU computes with a packed copy of a head's weights, and vLLM's reload packs only what it was
+    given: a tied head has no name of its own in a checkpoint, and would stay as it was.
+    """
+    from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
+
+    for module in worker.get_model().modules():
+        if isinstance(module, ParallelLMHead):
+            module.quant_method.process_weights_after_loading(module)
 
 
 def _cpu_cache(model_path: Path, dtype: str, tokens: int) -> dict[str, int]:

@@ -1,12 +1,16 @@
 """Supervised jobs on the tiny model."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.trainer.offline_jobs import MakeJob, conversation, curve, of, supervised_job, write_rows
 from tests.trainer.reports import reports_of, reports_until_paused
-from trainer.errors import InvalidData
+from tests.trainer.test_demonstrations import FORGETFUL_TEMPLATE
+from trainer.errors import Diverged, InvalidData
+from trainer.means import Means
 from trainer.supervised.run import SupervisedJob
 
 unproved = pytest.mark.usefixtures("unproved")
@@ -117,6 +121,46 @@ def test_limits_end_a_job_with_its_model(
     final = of(reports, "checkpoint")[-1]
     assert final["final"] and final["step"] < 40
     assert "full_valid_loss" in final["metrics"]
+
+
+@unproved
+def test_an_epoch_is_all_rows_however_many_the_template_makes_of_them(
+    make_job: MakeJob, tiny_model: Path, tmp_path: Path
+) -> None:
+    template = tmp_path / "template.jinja"
+    template.write_text(FORGETFUL_TEMPLATE)
+    model = {"id": "t", "path": str(tiny_model), "context_tokens": 512}
+    job_dir = supervised_job(
+        make_job,
+        model={**model, "chat_template": str(template)},
+        method={"batch_size": 4, "max_steps": 2},
+    )
+    rows = [conversation(f"row {i}", "ab", "and?", "cd") for i in range(8)]
+    write_rows(job_dir / "data/train.jsonl", rows)
+    steps = curve(reports_of(job_dir))
+    assert steps[2]["epoch"] == 1
+    # Two answers of two letters and their ends in each row.
+    assert sum(data["trained_tokens"] for data in steps.values()) == 8 * 2 * 3
+    assert "full_valid_loss" in steps[2] and "full_valid_loss" not in steps[1]
+
+
+@unproved
+def test_weights_whose_validation_is_not_finite_are_not_kept(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = SupervisedJob.measure
+
+    def broken(job: SupervisedJob, rows: Sequence[Any]) -> list[Means]:
+        found = measure(job, rows)
+        for row in found if job.progress.step > 0 else []:
+            row.totals["loss"] = float("nan")
+        return found
+
+    monkeypatch.setattr(SupervisedJob, "measure", broken)
+    job_dir = supervised_job(make_job, checkpoint_interval=1)
+    with pytest.raises(Diverged, match="validation loss is not finite"):
+        reports_of(job_dir)
+    assert [path.name for path in (job_dir / "out/checkpoints").iterdir()] == ["supervised-step-1"]
 
 
 @unproved
