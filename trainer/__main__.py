@@ -5,8 +5,6 @@ import errno
 import sys
 from pathlib import Path
 
-from safetensors import SafetensorError
-
 from trainer.channel import Channel
 from trainer.errors import NoDisk, OutOfMemory, TrainerError
 from trainer.run import run
@@ -23,7 +21,7 @@ def main() -> int:
         run(job_dir, channel)
     except TrainerError as end:
         return _end(channel, end)
-    except (RuntimeError, MemoryError, OSError, SafetensorError) as error:
+    except Exception as error:
         end_of_machine = as_end(error, job_dir)
         if end_of_machine is None:
             channel.report("ended", reason="error", message=repr(error), examples=[])
@@ -36,7 +34,9 @@ def main() -> int:
 def as_end(error: Exception, job_dir: Path) -> TrainerError | None:
     """What an error of the machine means for the job; ``None`` when it is a bug."""
     if is_out_of_memory(error):
-        return OutOfMemory("Memory is used up. Lower group_size or max_completion_tokens.")
+        return OutOfMemory(
+            "Memory is used up. Use shorter rows or completions, or a machine with more memory."
+        )
     # Safetensors has no error type of its own for this.
     text = str(error).lower()
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

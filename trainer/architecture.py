@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from trainer.errors import UnusableModel
+from trainer.errors import UnusableModel, in_one_line
 from trainer.packing import Group
 from trainer.policy import Policy
 from trainer.proof import plain_logprobs
@@ -58,8 +58,8 @@ def check_architecture(policy: Policy, ids: list[int], *, longest: int) -> None:
         # What a model does with arguments it does not know is up to its code.
         if is_out_of_memory(error):
             raise
-        reason = str(error).splitlines()[0]
-        raise _unusable(config, f"its layers do not take packed rows ({reason})") from error
+        reason = f"its layers do not take packed rows ({in_one_line(error)})"
+        raise _unusable(config, reason) from error
     if not difference <= LIMIT:
         raise _unusable(
             config,

@@ -114,7 +114,7 @@ def _as_template_message(message: dict[str, Any], template: Any) -> dict[str, An
     given = {key: value for key, value in message.items() if value is not None}
     if given.get("tool_calls"):
         given["tool_calls"] = [_as_template_call(call) for call in given["tool_calls"]]
-    return {**given, "role": role, "content": _said(message)}
+    return {**given, "role": role, "content": said(message)}
 
 
 def _as_template_call(call: dict[str, Any]) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _as_template_call(call: dict[str, Any]) -> dict[str, Any]:
     return {**call, "function": {**function, "arguments": arguments}}
 
 
-def _said(message: dict[str, Any]) -> str:
+def said(message: dict[str, Any]) -> str:
     """The text of a message, or its refusal; empty for one that only calls tools.
 
     Never None, to which many templates cannot add the mark that ends the turn.

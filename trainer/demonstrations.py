@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.data import prompt_ids, read_rows, template_text, text_of
+from trainer.data import prompt_ids, read_rows, said, template_text, text_of
 from trainer.errors import InvalidData
 from trainer.packing import Group
 from trainer.policy import Policy
@@ -33,10 +33,10 @@ class Demonstration:
 
     def followed_by(self, prompt: list[int], answer: list[int]) -> "Demonstration | None":
         """With a later answer of the same conversation, if this one stands before it as it is."""
-        said = self.prompt_ids + self.target_ids
-        if prompt[: len(said)] != said:
+        whole = self.prompt_ids + self.target_ids
+        if prompt[: len(whole)] != whole:
             return None
-        between = prompt[len(said) :]
+        between = prompt[len(whole) :]
         return Demonstration(
             self.prompt_ids,
             self.target_ids + between + answer,
@@ -83,18 +83,19 @@ def load_demonstrations(
     return demonstrations
 
 
-def load_conversations(path: Path, policy: Policy, *, context: int) -> list[Demonstration]:
-    """Every assistant message of weight 1, as the chat template writes it.
+def load_conversations(path: Path, policy: Policy, *, context: int) -> list[list[Demonstration]]:
+    """Of each row every assistant message of weight 1, as the chat template writes it.
 
     Raises:
         InvalidData: the template does not take a row, or a row is longer than the context.
     """
-    found = []
+    conversations = []
     for where, row in _placed(path):
-        for demonstration in demonstrations_in(row, policy, where):
+        found = demonstrations_in(row, policy, where)
+        for demonstration in found:
             _check_length(demonstration, where, context)
-            found.append(demonstration)
-    return found
+        conversations.append(found)
+    return conversations
 
 
 def demonstrations_in(row: dict[str, Any], policy: Policy, where: str) -> list[Demonstration]:
@@ -134,7 +135,7 @@ def answer_ids(
     calls = message.get("tool_calls") or []
     if written is None and not calls:
         # The template opens an answer in another way than it repeats one: with thoughts, mostly.
-        return text_ids(policy, before, text_of(message.get("content")) or "")
+        return text_ids(policy, before, said(message))
     if written is None or any(call["function"]["name"] not in written for call in calls):
         raise InvalidData(
             f"{where} calls tools, which the model's chat template does not write as an answer. "

@@ -45,9 +45,16 @@ class OutOfMemory(TrainerError):
 
 
 class Diverged(TrainerError):
-    """A loss or gradient norm is not finite."""
+    """A loss or gradient norm is not finite.
+
+    ``weights_spoilt`` says that the loss is not, so the model as it is cannot be used.
+    """
 
     reason, exit_code = "diverged", 5
+
+    def __init__(self, message: str, *, weights_spoilt: bool = False) -> None:
+        super().__init__(message)
+        self.weights_spoilt = weights_spoilt
 
 
 class GraderFailures(TrainerError):
@@ -102,3 +109,8 @@ class RankLost(TrainerError):
     """A process that shares the work of the updates ended, or does not answer."""
 
     reason, exit_code = "rank_lost", 14
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error says, without the lines after its first; its type where it says nothing."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 from peft import PeftModel
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 
 def merge(base: Path, adapter: Path, out: Path) -> None:
@@ -16,6 +16,8 @@ def merge(base: Path, adapter: Path, out: Path) -> None:
     dtype = AutoModelForCausalLM.from_pretrained(base).dtype
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
     merged = PeftModel.from_pretrained(model, adapter).merge_and_unload()
+    if (adapter / "generation_config.json").is_file():
+        merged.generation_config = GenerationConfig.from_pretrained(adapter)
     merged.to(dtype).save_pretrained(out)
     AutoTokenizer.from_pretrained(adapter).save_pretrained(out)
 

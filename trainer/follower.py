@@ -1,4 +1,4 @@
-"""``python -m trainer.follower JOBDIR RANK STORE``: a further process of a data-parallel team.
+"""``python -m trainer.follower JOBDIR RANK STORE LEADER``: a process of a data-parallel team.
 
 It holds a copy of the model, runs its share of each update with the weights that it is sent, and
 ends when its leader does. See :mod:`trainer.parallel`.
@@ -6,6 +6,7 @@ ends when its leader does. See :mod:`trainer.parallel`.
 
 import argparse
 import ctypes
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +31,10 @@ def main() -> None:
     parser.add_argument("job_dir", type=Path)
     parser.add_argument("rank", type=int)
     parser.add_argument("store", type=Path)
+    parser.add_argument("leader", type=int, help="process id")
     args = parser.parse_args()
+    if os.getppid() != args.leader:
+        return  # it died before the kernel was asked, and nobody else will come to the store
     spec = TrainSpec.load(args.job_dir)
     torch.set_num_threads(threads_per_rank(spec))
     torch.use_deterministic_algorithms(True, warn_only=True)

@@ -85,13 +85,13 @@ class Job:
 
     @contextmanager
     def keeping_what_was_learned(self) -> Iterator[None]:
-        """Where an update is not finite, write a checkpoint of the steps before it, then raise."""
+        """Where an update is not finite, write a checkpoint of what came before it, then raise."""
         try:
             yield
-        except Diverged:
-            # That update was not applied, so the weights are as the last step left them.
+        except Diverged as error:
+            # That update was not applied, so the weights are as the one before it left them.
             self.policy.discard_gradients()
-            if self.progress.step > self._kept_step:
+            if self.progress.step > self._kept_step and not error.weights_spoilt:
                 self.save_checkpoint({})
             raise
 

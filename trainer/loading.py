@@ -6,16 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from peft import LoraConfig, PeftModel, get_peft_model
 from peft.tuners.lora import LoraLayer
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from safetensors import SafetensorError
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 from transformers.pytorch_utils import Conv1D
 
 from trainer import attention
 from trainer.ends import end_ids
-from trainer.errors import UnusableModel
+from trainer.errors import UnusableModel, in_one_line
 from trainer.quantization import keep_unpacked, nf4_config
 from trainer.spec import AdapterSpec
+
+#: What comes of files that are damaged, missing, or of a kind that is not known here.
+_UNREADABLE = (OSError, ValueError, KeyError, ImportError, SafetensorError, StrictDataclassError)
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ def load_model(
     _check_tokens(spec, model, tokenizer)
     # An exported adapter calls its base by name: a path would mean nothing elsewhere.
     model.name_or_path = spec.id
-    model.generation_config.eos_token_id = sorted(end_ids(model, tokenizer))
+    model.generation_config = _generation(model, ends=sorted(end_ids(model, tokenizer)))
     model.eval()  # no dropout: log-probabilities must be those of the sampler
     if is_adapter:
         assert init is not None
@@ -74,10 +79,10 @@ def load_tokenizer(spec: BaseSpec) -> Any:
     """
     try:
         tokenizer = AutoTokenizer.from_pretrained(spec.path)
-    except (OSError, ValueError) as error:
+    except _UNREADABLE as error:
         raise UnusableModel(
-            f"The tokenizer of model {spec.id} cannot be loaded from {spec.path}: {error}; put its "
-            "files there."
+            f"The tokenizer of model {spec.id} cannot be loaded from {spec.path}: "
+            f"{in_one_line(error)}; put its files there."
         ) from error
     if spec.chat_template is not None:
         tokenizer.chat_template = spec.chat_template.read_text(encoding="utf-8")
@@ -115,10 +120,10 @@ def _load_base(spec: BaseSpec, source: Path, *, dtype: torch.dtype, adapter: Ada
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # so that they are listed, and refused below
         )
-    except (OSError, ValueError) as error:
+    except _UNREADABLE as error:
         raise UnusableModel(
-            f"Model {spec.id} cannot be loaded: {str(error).splitlines()[0]} Look at its folder, "
-            "or choose another model."
+            f"Model {spec.id} cannot be loaded: {in_one_line(error)} Look at its folder, or choose "
+            "another model."
         ) from error
     model, found = loaded
     _check_complete(spec, found)
@@ -129,12 +134,11 @@ def _load_base(spec: BaseSpec, source: Path, *, dtype: torch.dtype, adapter: Ada
 def _check_config(spec: BaseSpec) -> None:
     try:
         config = AutoConfig.from_pretrained(spec.path)
-    except (OSError, ValueError) as error:
+    except _UNREADABLE as error:
         # transformers' sentences run over several lines, and ask for what we do not offer.
-        reason = str(error).splitlines()[0]
         raise UnusableModel(
-            f"The configuration of model {spec.id} cannot be read: {reason} Models that bring "
-            "their own code are not loaded."
+            f"The configuration of model {spec.id} cannot be read: {in_one_line(error)} Models that "
+            "bring their own code are not loaded."
         ) from error
     if config.is_encoder_decoder:
         raise UnusableModel(
@@ -145,6 +149,12 @@ def _check_config(spec: BaseSpec) -> None:
         raise UnusableModel(
             f"Model {spec.id} ({config.model_type}) reads more than text. Only text models can be "
             "trained here; choose a causal language model."
+        )
+    if getattr(config, "quantization_config", None):
+        # Left to itself transformers would read the rounded weights without their scales.
+        raise UnusableModel(
+            f"The weights of model {spec.id} are quantized. Choose the model that they were made "
+            "of; a job with quantization 'nf4' trains an adapter on that in 4 bits."
         )
     if type(config) not in AutoModelForCausalLM._model_mapping:
         raise UnusableModel(
@@ -175,6 +185,19 @@ def _check_tokens(spec: BaseSpec, model: Any, tokenizer: Any) -> None:
             f"Nothing says which token ends an answer of model {spec.id}. Name it as eos_token_id "
             "in its generation_config.json."
         )
+
+
+def _generation(model: Any, *, ends: list[int]) -> GenerationConfig:
+    """What an export says of generation: what the model's own files do, and where answers end."""
+    own: GenerationConfig = model.generation_config
+    own.eos_token_id = ends
+    try:
+        own.validate(strict=True)
+    except ValueError:
+        # Files with settings at odds, which are read with a warning, are refused in writing.
+        ids = {"bos_token_id": own.bos_token_id, "pad_token_id": own.pad_token_id}
+        return GenerationConfig(eos_token_id=ends, **ids)
+    return own
 
 
 def _adapted(model: Any, name: str, adapter: AdapterSpec) -> Any:

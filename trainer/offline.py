@@ -105,32 +105,34 @@ class OfflineJob(Job, Generic[Row]):
         self.channel.report("started", step=self.progress.step, total_steps=total, resumed=resumed)
         self.channel.report("phase", phase=self.phase)
         if not resumed and self.validation:
-            self._note_the_start()
+            self._tell_validation("Before training")
         metrics: dict[str, Any] = {}
         while self.progress.step < total:
             stop = self.watch.before_step(self.phase)
             if stop is not None:
                 self.reports.stopped(stop)
                 break
-            with self.keeping_what_was_learned():
-                metrics = self._step()
-        if "full_valid_loss" not in metrics:
-            metrics |= self._validate(full=True)
+            metrics = self._step()
+        if self.validation and "full_valid_loss" not in metrics:
+            metrics |= self._tell_validation("At the end")
         self.channel.report("phase", phase="export")
-        self.export(metrics, self.answers([*self.validation, *self.rows][:PROOF_ROWS]))
+        proving = self.answers([*self.validation, *self.rows][:PROOF_ROWS])
+        self.export(metrics, proving[:PROOF_ROWS])
 
-    def _note_the_start(self) -> None:
-        """Tell what the validation rows say before anything is learnt."""
+    def _tell_validation(self, when: str) -> dict[str, float]:
+        """Tell what all validation rows say where there is no step to tell it with."""
         data = self._validate(full=True)
         self.reports.note(
-            f"Before training: full validation loss={data['full_valid_loss']:.2f}, mean token "
+            f"{when}: full validation loss={data['full_valid_loss']:.2f}, mean token "
             f"accuracy={data['full_valid_mean_token_accuracy']:.2f}",
             data,
         )
+        return data
 
     def _step(self) -> dict[str, Any]:
         began = time.perf_counter()
-        data = self._update()
+        with self.keeping_what_was_learned():
+            data = self._update()
         updated = time.perf_counter()
         step, total = self.progress.step, self.method.max_steps
         full = self._ends_epoch(step) or step == total
@@ -154,7 +156,10 @@ class OfflineJob(Job, Generic[Row]):
         rate = self.method.learning_rate * rate_share(step + 1, self.method.max_steps)
         figures = self.watch.within_memory(self.policy, lambda budget: self.learn(rows, budget))
         if not math.isfinite(figures["loss"]):
-            raise Diverged("The loss is not finite. Lower learning_rate or look at the rows.")
+            raise Diverged(
+                "The loss is not finite. Lower learning_rate or look at the rows.",
+                weights_spoilt=True,
+            )
         norm = self.policy.update(rate)
         tokens = self.tokens(rows)
         self.progress.step += 1

@@ -201,7 +201,8 @@ def threads_per_rank(spec: TrainSpec) -> int:
 
 
 def _start_rank(job_dir: Path, rank: int, store: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "trainer.follower", str(job_dir), str(rank), str(store)]
+    where = [str(job_dir), str(rank), str(store), str(os.getpid())]
+    command = [sys.executable, "-m", "trainer.follower", *where]
     # Standard output may be where this process reports, which nobody else must write to.
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2)
 

@@ -136,8 +136,10 @@ class Policy:
 
     def discard_gradients(self) -> None:
         """Forget what was accumulated since the last update."""
-        for master in self.masters.values():
+        for name, master in self.masters.items():
             master.grad = torch.zeros_like(master)
+            # A backward pass that was broken off may have left one that was not moved.
+            self.trainable[name].grad = None
 
     @torch.no_grad()
     def refresh(self) -> None:
@@ -183,6 +185,8 @@ class Policy:
         if isinstance(self.model, PeftModel):
             # Embeddings are never trained; left to itself peft asks a hub whether they grew.
             self.model.save_pretrained(directory, save_embedding_layers=False)
+            # Peft leaves out where answers end.
+            self.model.generation_config.save_pretrained(directory)
         else:
             self.model.save_pretrained(directory)
         self.tokenizer.save_pretrained(directory)

@@ -10,6 +10,7 @@ noise to hide a wrong weight in, while vLLM in bfloat16 differs from itself by h
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from typing import Any
 
 import torch
 
-from trainer.errors import WeightsMismatch
+from trainer.errors import OutOfMemory, WeightsMismatch
 from trainer.packing import Group
 from trainer.policy import Policy
 from trainer.quantization import keep_unpacked, nf4_config, to_float32
@@ -27,11 +28,19 @@ from trainer.quantization import keep_unpacked, nf4_config, to_float32
 #: Largest |Δ log-prob| per token between the trainer and a stock loading of the export.
 TOLERANCE = 1e-3
 
+#: Tokens of a prompt, and of a completion, that are compared. Any tokens prove the weights, and
+#: stock models hold the logits of all of them at once.
+LONGEST = 256
+
 
 @torch.no_grad()
 def record(policy: Policy, groups: list[Group], path: Path) -> None:
-    """Write the trainer's float32 log-probabilities; the policy stays in float32 afterwards."""
+    """Write the trainer's float32 log-probabilities; the policy stays in float32 afterwards.
+
+    Of long prompts the end is taken, of long completions the beginning.
+    """
     to_float32(policy.model)
+    groups = [Group(g.prompt[-LONGEST:], [c[:LONGEST] for c in g.completions]) for g in groups]
     logp, _ = policy.logprobs(groups, temperature=1.0)
     values = iter(logp.tolist())
     rows = [
@@ -57,16 +66,22 @@ def prove(
     Raises:
         WeightsMismatch: the export does not give the trainer's log-probabilities, or gives the
             base model's though the trainer's are others.
+        OutOfMemory: the process was killed.
     """
     paths = [str(path) for path in (export, base, recorded)]
     command = [sys.executable, "-m", "trainer.proof", *paths, dtype, quantization]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == -signal.SIGKILL:
+        raise OutOfMemory(
+            "The process that loads the exported model to prove it was killed, as systems do that "
+            "run out of memory. Use a machine with more memory."
+        )
     if done.returncode != 0:
         raise WeightsMismatch(
             f"The exported model could not be loaded by stock transformers: {done.stderr[-500:]}"
         )
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    if result["max_difference"] > TOLERANCE:
+    if not result["max_difference"] <= TOLERANCE:  # also where it is no number
         raise WeightsMismatch(
             f"The exported model differs from the trained one by {result['max_difference']:.4f} "
             f"nats per token (limit {TOLERANCE})."

@@ -15,6 +15,7 @@ from core.registry import BaseModel
 from core.resolve import resolve
 from workers.context import Context
 from workers.file_checks import (
+    check_calls,
     check_lengths,
     check_report,
     compare,
@@ -86,6 +87,7 @@ def check_job(context: Context, job: Job, folder: Path) -> Checked:
     reports = {name: report_on(context, *files[name], kinds[name]) for name in files}
     for param, report in reports.items():
         check_report(report, param, files[param][0], base)
+        check_calls(files[param][1], report, param, files[param][0], base)
         warnings += warnings_of(report, param) + unshown_tools(report, param, base)
     check_graders(graders, files)
     reference_field = (block.get("warm_start") or {}).get("reference_field")

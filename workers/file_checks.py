@@ -12,6 +12,7 @@ from core.errors import ConfigurationError
 from core.models import File
 from core.registry import BaseModel
 from workers.context import Context
+from workers.model_files import chat_template
 from workers.prompt_lengths import too_long
 from workers.refused import Refused
 from workers.serving.dialect import dialect_of
@@ -46,6 +47,23 @@ def check_report(report: Report, param: str, file_id: str, base: BaseModel) -> N
             code="unsupported_image_input",
             param=param,
         )
+
+
+def check_calls(path: Path, report: Report, param: str, file_id: str, base: BaseModel) -> None:
+    """Raise Refused when a file has calls to learn that the model's chat template cannot write."""
+    if report.kind != "supervised" or "tools" not in report.needs:
+        return
+    if dialect_of(base).knows_tools or "tool_calls" in chat_template(base):
+        return
+    for line, _, row in iter_placed_rows(path):
+        if any(m.get("tool_calls") and m.get("weight") != 0 for m in row["messages"]):
+            raise Refused(
+                f"The {name_of(param)} {file_id} has tool calls to learn in line {line}, which the "
+                f"chat template of model {base.id} cannot write; set the weight of such messages "
+                "to 0, or choose a model whose template knows tools.",
+                code="unsupported_tool_calls",
+                param=param,
+            )
 
 
 def check_lengths(

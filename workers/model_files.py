@@ -29,6 +29,8 @@ def check_base(base: BaseModel) -> None:
         problem = "has an encoder and a decoder, and only decoders can be trained"
     elif config.keys() & {"vision_config", "audio_config"}:
         problem = "reads more than text, and only text models can be trained"
+    elif config.get("quantization_config"):
+        problem = "is quantized already, and only whole weights can be trained"
     elif (base.path / "tokenizer_config.json").is_file() and not chat_template(base):
         problem = "has no chat template, so conversations cannot be shown to it"
     elif base.context_tokens > (longest := _positions(config)):

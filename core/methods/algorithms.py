@@ -1,8 +1,9 @@
-"""What `"auto"` means for each algorithm of reinforcement: the values of its paper.
+"""What `"auto"` means for each algorithm of reinforcement: the bounds and gates of its paper.
 
-`DEFAULTS` holds for all; an algorithm's own values stand above it. Sources: GRPO arXiv:2402.03300,
-Dr. GRPO 2503.20783, DAPO 2503.14476, GSPO 2507.18071, CISPO 2506.13585, SAPO 2511.20347, RLOO
-2402.14740, REINFORCE++ 2501.03262, PPO 1707.06347.
+`DEFAULTS` holds for all; an algorithm's own values stand above it. What costs further passes is off
+in all of them, also where a paper has it: the penalty for distance and several updates per step.
+Sources: GRPO arXiv:2402.03300, Dr. GRPO 2503.20783, DAPO 2503.14476, GSPO 2507.18071, CISPO
+2506.13585, SAPO 2511.20347, RLOO 2402.14740, REINFORCE++ 2501.03262, PPO 1707.06347.
 """
 
 from typing import Any
@@ -89,6 +90,16 @@ _DETAIL_OF = {
     "kl_placement": "kl_coefficient",
     "overlong_penalty": "overlong_buffer_tokens",
 }
+#: Hyperparameters that bound how far updates move from the first one of a step.
+_OF_LATER_UPDATES = (
+    "clip_low",
+    "clip_high",
+    "dual_clip",
+    "sapo_temperature_positive",
+    "sapo_temperature_negative",
+    "value_clip",
+)
+_OF_CORRECTIONS = ("correction_low", "correction_high")
 
 
 def unused(values: dict[str, Any]) -> list[str]:
@@ -96,18 +107,25 @@ def unused(values: dict[str, Any]) -> list[str]:
 
     ``values`` are resolved; what "auto" left there has no effect either, which needs no word.
     """
-    automatic = {n: v for n, v in values.items() if n not in _USED_BY and n not in _DETAIL_OF}
+    looked_at = {*_USED_BY, *_DETAIL_OF, *_OF_CORRECTIONS}
+    automatic = {name: value for name, value in values.items() if name not in looked_at}
     fill(automatic)
     algorithm = values["algorithm"]
-    elsewhere = [
-        f"{name} has no effect with algorithm {algorithm!r}; only {_listed(users)} uses it."
+    why = {
+        name: f"with algorithm {algorithm!r}; only {_listed(users)} uses it"
         for name, users in _USED_BY.items()
-        if algorithm not in users and values[name] != automatic[name]
-    ]
-    return elsewhere + [
-        f"{name} has no effect while {whole} is 0."
-        for name, whole in _DETAIL_OF.items()
-        if values[whole] == 0 and values[name] != automatic[name]
+        if algorithm not in users
+    }
+    why |= {name: f"while {whole} is 0" for name, whole in _DETAIL_OF.items() if values[whole] == 0}
+    if values["sampler_correction"] == "none":
+        why |= dict.fromkeys(_OF_CORRECTIONS, "while sampler_correction is 'none'")
+    if values["minibatches"] == values["rollout_epochs"] == 1:
+        more = "with one update per step; raise minibatches or rollout_epochs for more"
+        why |= {name: more for name in _OF_LATER_UPDATES if name not in why}
+    return [
+        f"{name} has no effect {reason}."
+        for name, reason in why.items()
+        if values[name] != automatic[name]
     ]
 
 

@@ -11,7 +11,7 @@ class OfflineHyperparameters(Block):
     """Hyperparameters of learning from fixed rows: OpenAI's, then this service's own."""
 
     batch_size: Annotated[int | Auto, BeforeValidator(BATCH_SIZE)] = Field(
-        "auto", description="Rows per step."
+        "auto", description="Rows per step, at most the rows there are."
     )
     learning_rate_multiplier: Annotated[float | Auto, BeforeValidator(POSITIVE)] = Field(
         "auto", description="Scales the automatic learning rate; an explicit one stays as given."
@@ -38,7 +38,7 @@ class OfflineHyperparameters(Block):
         "auto", description="Scale of the adapter; its output is multiplied by alpha / rank."
     )
     lora_targets: list[str] | Literal["auto", "all-linear"] = Field(
-        "auto", description="Names of the linear layers that carry an adapter."
+        "auto", min_length=1, description="Names of the linear layers that carry an adapter."
     )
     quantization: Literal["none", "nf4"] = Field(
         "none", description="`nf4` trains the adapter on a base in 4 bits, where bitsandbytes is."

@@ -71,7 +71,7 @@ class Hyperparameters(Block):
         "auto", description="Scale of the adapter; its output is multiplied by alpha / rank."
     )
     lora_targets: list[str] | Literal["auto", "all-linear"] = Field(
-        "auto", description="Names of the linear layers that carry an adapter."
+        "auto", min_length=1, description="Names of the linear layers that carry an adapter."
     )
     quantization: Literal["none", "nf4"] = Field(
         "none", description="`nf4` trains the adapter on a base in 4 bits, where bitsandbytes is."
@@ -140,7 +140,7 @@ class Hyperparameters(Block):
         "auto", description="Parts of a step's prompts, each with an update of its own."
     )
     max_staleness: Annotated[int | Auto, BeforeValidator(Range(int, 0, 1))] = Field(
-        "auto", description="Updates that the sampler may lag behind while it samples ahead."
+        "auto", description="Steps that the sampler may lag behind while it samples ahead."
     )
     discount: Annotated[float | Auto, BeforeValidator(SHARE)] = Field(
         "auto", description="Discount per token of `ppo` and `reinforce++`."

@@ -36,7 +36,7 @@ def hyperparameters(
     """Return every hyperparameter with a value; `method` is its type."""
     values = given(hyper)
     multiplier = values.setdefault("learning_rate_multiplier", 1.0)
-    values.setdefault("batch_size", min(BATCH_SIZE, train_rows))
+    values["batch_size"] = min(values.get("batch_size", BATCH_SIZE), train_rows)
     fill_adapter(values, model)
     if method == "dpo":
         values.setdefault("loss", "dpo")

@@ -116,7 +116,7 @@ def test_what_is_shown_can_be_sent_again() -> None:
         ("max_steps", [1], [0]),
         ("reasoning_effort", ["default", "low", "medium", "high"], ["auto", "none"]),
         ("algorithm", ["auto", "grpo", "dr_grpo", "reinforce++", "ppo"], ["reinforce", "trpo"]),
-        ("lora_targets", ["auto", "all-linear", ["q_proj", "v_proj"]], ["q_proj", 3, [3]]),
+        ("lora_targets", ["auto", "all-linear", ["q_proj", "v_proj"]], ["q_proj", 3, [3], []]),
         ("clip_low", [0, 1], [-0.1, 1.1]),
         ("clip_high", [0.01, 3], [0]),
         ("dual_clip", [0, 1.1, 3], [1, 0.5]),

@@ -133,7 +133,12 @@ def test_a_correction_brings_its_bounds(correction: str, bounds: tuple[float, fl
         ({"algorithm": "cispo", "cispo_weight_cap": 3.0}, []),
         ({"algorithm": "cispo", "clip_high": 0.3}, ["clip_high"]),
         ({"algorithm": "sapo", "discount": 0.9, "value_clip": 0.1}, ["discount", "value_clip"]),
-        ({"algorithm": "ppo", "discount": 0.9, "value_clip": 0.1}, []),
+        ({"algorithm": "ppo", "discount": 0.9, "value_clip": 0.1, "rollout_epochs": 2}, []),
+        ({"sampler_correction": "none", "correction_high": 3.0}, ["correction_high"]),
+        ({"sampler_correction": "none"}, []),
+        ({"clip_high": 0.3}, ["clip_high"]),
+        ({"clip_high": 0.3, "minibatches": 2}, []),
+        ({"algorithm": "ppo", "value_clip": 0.1}, ["value_clip"]),
         ({"kl_estimator": "k2", "overlong_penalty": 2.0}, ["kl_estimator", "overlong_penalty"]),
         ({"kl_estimator": "k2", "kl_coefficient": 0.1}, []),
         ({"algorithm": "dapo", "overlong_penalty": 2.0}, []),
@@ -304,6 +309,12 @@ def test_preferences(given: dict[str, Any], beta: float, loss: str, rate: float)
 def test_length_of_supervised_training(given: dict[str, Any], epochs: int, steps: int) -> None:
     values = offline("supervised", given)
     assert (values["n_epochs"], values["max_steps"]) == (epochs, steps)
+
+
+def test_a_step_takes_no_row_twice() -> None:
+    """Or an epoch would be less than a step, and three epochs one update."""
+    values = offline("supervised", {"batch_size": 64}, train_rows=10)
+    assert (values["batch_size"], values["n_epochs"], values["max_steps"]) == (10, 3, 3)
 
 
 def test_too_many_supervised_steps_are_refused() -> None:

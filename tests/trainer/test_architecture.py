@@ -70,6 +70,17 @@ def test_others_are_refused(kind: str, changes: dict[str, Any], said: str) -> No
         check_architecture(_policy(kind, **changes), IDS, longest=60)
 
 
+def test_a_layer_that_only_raises_is_named_by_its_error(
+    tiny_lora_policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forward(*_: object, **__: object) -> None:
+        raise NotImplementedError
+
+    monkeypatch.setattr(tiny_lora_policy, "logprobs", forward)
+    with pytest.raises(UnusableModel, match=r"packed rows \(NotImplementedError\)"):
+        check_architecture(tiny_lora_policy, IDS, longest=60)
+
+
 def test_a_biased_head_is_refused() -> None:
     policy = _policy("phi")
     with torch.no_grad():

@@ -1,5 +1,6 @@
 """An adapter folded into its base is one model that needs no peft."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trainer.export import merge
 from trainer.packing import Group
 from trainer.policy import Policy
-from trainer.proof import plain_logprobs
+from trainer.proof import LONGEST, plain_logprobs, record
 
 ROWS = [{"prompt": [1, 2, 3], "completion": [4, 5, 6]}]
 
@@ -42,3 +43,15 @@ def test_an_exported_adapter_names_its_base_model(
     tiny_lora_policy.save_model(tmp_path)
     assert (tmp_path / name).exists()
     assert '"base_model_name_or_path": "tiny"' in (tmp_path / "adapter_config.json").read_text()
+
+
+def test_long_rows_are_proved_in_part(tiny_policy: Policy, tmp_path: Path) -> None:
+    """A stock model holds the logits of a whole row: gigabytes where rows fill a context."""
+    prompt, completion = [1] * 300 + [2], [3] + [4] * 300
+    record(tiny_policy, [Group(prompt, [completion, [5]])], tmp_path / "proof.json")
+    first, second = json.loads((tmp_path / "proof.json").read_text())
+    assert first["prompt"] == second["prompt"] == prompt[-LONGEST:]
+    assert (first["completion"], second["completion"]) == (completion[:LONGEST], [5])
+    expected = plain_logprobs(tiny_policy.model, [first, second])
+    found = torch.tensor([*first["logprobs"], *second["logprobs"]])
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)

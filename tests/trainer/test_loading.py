@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoTokenizer, LlavaConfig, T5Config
 
 from trainer.errors import UnusableModel
+from trainer.export import merge
 from trainer.loading import BaseSpec, load_model, load_tokenizer
 from trainer.policy import Policy
 from trainer.spec import AdapterSpec
@@ -95,6 +96,31 @@ def test_a_model_with_code_of_its_own_is_refused(copy: Path) -> None:
         _load(copy, _adapter(0))
 
 
+def test_weights_that_are_quantized_are_not_read_as_whole_ones(copy: Path) -> None:
+    config = json.loads((copy / "config.json").read_text())
+    scheme = {"quant_method": "fp8", "activation_scheme": "dynamic"}
+    (copy / "config.json").write_text(json.dumps(config | {"quantization_config": scheme}))
+    with pytest.raises(UnusableModel, match=r"weights of model tiny are quantized\. Choose"):
+        _load(copy, _adapter(0))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("model.safetensors", "version https://git-lfs.github.com/spec/v1", "header too large"),
+        ("config.json", {"hidden_size": "wide"}, "configuration of model tiny cannot be read"),
+        ("config.json", {"num_attention_heads": 5}, "configuration of model tiny cannot be read"),
+        ("config.json", {"hidden_act": "none such"}, "Model tiny cannot be loaded: 'none such'"),
+    ],
+)
+def test_files_that_are_damaged_are_named(copy: Path, file: str, content: Any, said: str) -> None:
+    if isinstance(content, dict):
+        content = json.dumps(json.loads((copy / file).read_text()) | content)
+    (copy / file).write_text(content)
+    with pytest.raises(UnusableModel, match=said):
+        _load(copy, _adapter(0))
+
+
 def test_a_folder_without_weights_is_refused(copy: Path) -> None:
     (copy / "model.safetensors").unlink()
     with pytest.raises(UnusableModel, match=r"tiny cannot be loaded: .*model\.safetensors"):
@@ -116,6 +142,23 @@ def test_a_model_that_never_ends_is_refused(copy: Path) -> None:
         (copy / name).write_text(json.dumps(content | {"eos_token_id": None, "eos_token": None}))
     with pytest.raises(UnusableModel, match="which token ends an answer"):
         _load(copy, _adapter(0))
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_an_export_says_where_answers_end_also_of_a_base_with_settings_at_odds(
+    copy: Path, tmp_path: Path, rank: int
+) -> None:
+    own = json.loads((copy / "generation_config.json").read_text())
+    at_odds = own | {"temperature": 0.6, "do_sample": False, "eos_token_id": [3]}
+    (copy / "generation_config.json").write_text(json.dumps(at_odds))
+    _load(copy, _adapter(rank)).save_model(tmp_path / "out")
+    written = json.loads((tmp_path / "out" / "generation_config.json").read_text())
+    assert written["eos_token_id"] == [3, 257]
+    assert written["pad_token_id"] == 257
+    if rank:
+        merge(copy, tmp_path / "out", tmp_path / "merged")
+        merged = json.loads((tmp_path / "merged" / "generation_config.json").read_text())
+        assert merged["eos_token_id"] == [3, 257]
 
 
 def test_weights_that_are_missing_are_not_drawn_at_random(copy: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import torch
 
 from tests.trainer.parts import against_reference, likelihood, refuse, vanish, weights_of
 from tests.trainer.reports import reports_of
+from trainer import follower
 from trainer.errors import RankLost
 from trainer.job import load_policy
 from trainer.packing import Group
@@ -50,8 +52,8 @@ def _same(team: Team, together: Policy, alone: Policy) -> None:
     found = _updates(team, together, groups)
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
     torch.testing.assert_close(together.masters, alone.masters, atol=1e-6, rtol=1e-6)
-    (leader, ours), (follower, theirs) = team.map(weights_of, {"policy": together}, [0, 1])
-    assert leader == os.getpid() != follower
+    (leader, ours), (other, theirs) = team.map(weights_of, {"policy": together}, [0, 1])
+    assert leader == os.getpid() != other
     assert ours.keys() == theirs.keys() == together.trainable.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
@@ -96,6 +98,16 @@ def test_a_process_that_cannot_start_is_named(make_job: Callable[..., Path]) -> 
         pass
 
 
+def test_a_process_whose_leader_is_gone_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    kernel = SimpleNamespace(prctl=lambda option, _: asked.append(option))
+    monkeypatch.setattr("trainer.follower.ctypes.CDLL", lambda _: kernel)
+    not_its_parent = str(os.getpid())
+    monkeypatch.setattr("sys.argv", ["follower", "no job", "1", "no store", not_its_parent])
+    follower.main()
+    assert asked == [1]
+
+
 def test_alone_nothing_is_started(make_job: Callable[..., Path]) -> None:
     job_dir = make_job("alone")
     with Team.start(TrainSpec.load(job_dir), job_dir) as team:
@@ -138,8 +150,8 @@ def test_a_job_whose_process_dies_ends_with_a_reason(make_job: Callable[..., Pat
     for line in trainer.stdout:
         said.append(json.loads(line))
         if said[-1]["type"] == "metrics" and said[-1]["phase"] == "rl":
-            [follower] = _children_of(trainer.pid)
-            os.kill(follower, signal.SIGKILL)
+            [rank] = _children_of(trainer.pid)
+            os.kill(rank, signal.SIGKILL)
             break
     said += [json.loads(line) for line in trainer.stdout]
     assert trainer.wait() == RankLost.exit_code

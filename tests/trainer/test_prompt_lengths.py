@@ -53,7 +53,7 @@ def test_demonstrations(tmp_path: Path, tiny_policy: Policy, target: str | None)
 
 def test_conversations_and_preferences(tmp_path: Path, tiny_policy: Policy) -> None:
     talk: dict[str, Any] = {"messages": [SYSTEM, USER, ANSWER, USER, ANSWER], "tools": [TOOL]}
-    [shown] = load_conversations(written(tmp_path / "a.jsonl", talk), tiny_policy, context=4096)
+    [[shown]] = load_conversations(written(tmp_path / "a.jsonl", talk), tiny_policy, context=4096)
     count = counter(tiny_policy.tokenizer, kind="supervised", target=None)
     assert count(talk) == shown.group.tokens <= at_most(talk)
     other = {"role": "assistant", "content": "A much longer answer."}

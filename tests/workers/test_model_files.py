@@ -38,6 +38,7 @@ def test_a_causal_model_with_a_template_passes(tiny: BaseModel) -> None:
         ({"is_encoder_decoder": True}, "has an encoder and a decoder"),
         ({"vision_config": {}}, "reads more than text"),
         ({"audio_config": {}}, "reads more than text"),
+        ({"quantization_config": {"quant_method": "fp8"}}, "is quantized already"),
         ({}, "has no chat template"),
     ],
 )

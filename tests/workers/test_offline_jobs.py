@@ -95,6 +95,43 @@ def test_a_file_of_another_kind_is_refused(lab: Lab, kind: str, content: Any, sa
     assert said in job.error["message"]
 
 
+@pytest.mark.parametrize(
+    ("template", "weight", "status"),
+    [
+        ("{{ messages }}", 1, "failed"),
+        ("{{ messages }}", 0, "queued"),
+        ("{{ tools }}{{ messages[0]['tool_calls'] }}", 1, "queued"),
+    ],
+)
+def test_calls_that_the_chat_template_cannot_write_are_refused(
+    lab: Lab, template: str, weight: int, status: str
+) -> None:
+    (lab.context.registry.require("base").path / "chat_template.jinja").write_text(template)
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    calling = {"role": "assistant", "tool_calls": [call], "weight": weight}
+    row = {
+        "messages": [
+            {"role": "user", "content": "Call it."},
+            calling,
+            {"role": "tool", "tool_call_id": "c", "content": "ab"},
+            {"role": "assistant", "content": "ab"},
+        ],
+        "tools": [{"type": "function", "function": {"name": "f"}}],
+    }
+    content = conversations(4) + b"\n" + jsonl([row])
+    method = {"type": "supervised", "supervised": {}}
+    job_id = lab.new_job(method, training_file=lab.file(content), validation_file=None)
+    validate_waiting(lab.context, owner="lab")
+    job = lab.job(job_id)
+    assert job.status == status, job.error
+    if status == "failed":
+        assert job.error is not None and "line 5" in job.error["message"]
+        assert (job.error["code"], job.error["param"]) == (
+            "unsupported_tool_calls",
+            "training_file",
+        )
+
+
 def test_limits_without_a_validation_file_are_warned_of(lab: Lab) -> None:
     method = {"type": "supervised", "supervised": {"limits": {"plateau_window": 3}}}
     job_id = lab.new_job(method, training_file=lab.file(conversations(8)), validation_file=None)

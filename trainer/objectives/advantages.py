@@ -42,8 +42,9 @@ def leave_one_out_advantages(scores: list[float | None]) -> list[float]:
 
 
 def _has_spread(known: list[float]) -> bool:
-    # Equal scores must give exact zeros, or rounding noise would be divided by the epsilon.
-    return len(known) > 1 and max(known) > min(known)
+    # Equal scores must give exact zeros, or rounding noise would be divided by the epsilon. What is
+    # not a number equals nothing, and shows in the loss.
+    return len(known) > 1 and any(score != known[0] for score in known)
 
 
 def discounted_sums(value_N: Tensor, factor: float) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from trainer.objectives.ratio import bounded_exp
+from trainer.objectives.ratio import LOG_MAX
 
 
 def kl_estimate(
@@ -21,7 +21,9 @@ def kl_estimate(
         return -x_N
     if estimator == "k2":
         return 0.5 * x_N * x_N
-    return bounded_exp(x_N) - x_N - 1.0
+    # Held as a whole: beyond the bound of eˣ alone, −x would push further away.
+    x_N = x_N.clamp(max=LOG_MAX)
+    return torch.exp(x_N) - x_N - 1.0
 
 
 def kl_loss(
@@ -37,7 +39,8 @@ def kl_loss(
     Tokens are drawn from π itself, so the gradient of the divergence is that of the estimate times
     the ratio: ``∇E_π[k] = E[∇k + k · ∇log π] = E[∇(ρ · k)]`` (``weighted``, DeepSeek-V3.2,
     arXiv:2512.02556). Without the ratio, k1 pulls nowhere on average, k3 pulls as KL(π_ref ‖ π)
-    would, and k2 pulls as KL(π ‖ π_ref) does, which is why k2 is the one to use unweighted.
+    would, and k2 pulls as KL(π ‖ π_ref) does, which is why k2 is the one to use unweighted. A
+    ratio that is a mean over T tokens counts 1 / T in this.
     """
     estimate_N = kl_estimate(logp_N, reference_logp_N, estimator)
     return ratio_N * estimate_N if weighted else estimate_N

@@ -1,6 +1,5 @@
 """Rows with two answers to one prompt, as token ids."""
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,16 +65,21 @@ def load_pairs(path: Path, policy: Policy, *, context: int) -> list[Pair]:
 
 
 def with_mismatches(pairs: Sequence[Pair], *, context: int) -> list[Pair]:
-    """Give every pair the preferred answer of the next one, cut to the context.
+    """Give every pair the preferred answer of the next one with another prompt, cut to the context.
 
-    A file with one row has no other prompt: its own answer stands in, which makes the estimate of
-    the distance too large and the loss careful.
+    In a file with one prompt an answer to it stands in, which makes the estimate of the distance
+    too large and the loss careful.
     """
-    following = itertools.islice(itertools.cycle(pairs), 1, None)
-    return [
-        replace(pair, mismatched_ids=other.preferred_ids[: context - len(pair.prompt_ids)])
-        for pair, other in zip(pairs, following, strict=False)
-    ]
+    following = other = pairs[0]
+    found = []
+    # Backwards, and twice, so that the last pairs are followed by the first.
+    for pair in reversed([*pairs, *pairs]):
+        if following.prompt_ids != pair.prompt_ids:
+            other = following
+        mismatched = other.preferred_ids[: context - len(pair.prompt_ids)]
+        found.append(replace(pair, mismatched_ids=mismatched))
+        following = pair
+    return found[: len(pairs) - 1 : -1]
 
 
 def _pair(row: dict[str, Any], policy: Policy, where: str) -> Pair:

@@ -2,7 +2,7 @@
 
 While step ``s`` is updated, the sampler still holds the weights from before that update, and with
 ``max_staleness`` 1 it uses the time to sample step ``s + 1`` with them. What a step is trained on
-depends on no clock: it is always the sample of the weights one update ago, and the first step's of
+depends on no clock: it is always the sample of the weights one step ago, and the first step's of
 the present ones.
 """
 

@@ -23,7 +23,7 @@ from trainer.reinforcement.parts import ReinforcementParts
 from trainer.reinforcement.probe import probe
 from trainer.reinforcement.rollouts import Sampled
 from trainer.reinforcement.step import reinforcement_step
-from trainer.reinforcement.sync import check_greedy
+from trainer.reinforcement.sync import check_follows, check_greedy
 from trainer.reinforcement.update import Learner
 from trainer.sampling import Grader
 from trainer.spec import TrainSpec
@@ -32,6 +32,9 @@ from trainer.supervised.loss import accumulate
 from trainer.warm_start import WarmStartState, warm_start
 from trainer.watch.finding import Stop
 from trainer.watch.monitor import Monitor
+
+#: Prompts by which the sampler is seen to follow the policy.
+FOLLOWED_PROMPTS = 4
 
 
 def run_reinforcement(spec: TrainSpec, job_dir: Path, channel: Channel, stack: ExitStack) -> None:
@@ -50,7 +53,7 @@ def run_reinforcement(spec: TrainSpec, job_dir: Path, channel: Channel, stack: E
     grader.waiting = job.reports.grading
     if monitor is not None:
         monitor.waiting = job.reports.grading
-        job.monitor = Monitor(monitor, job.reports.finding)
+        job.monitor = Monitor(monitor, job.watch.tell)
     stack.callback(job.ahead.close)
     job.execute()
 
@@ -66,6 +69,9 @@ class ReinforcementJob(ReinforcementParts):
 
     def execute(self) -> None:
         """Base evaluation, warm start, reinforcement, final evaluation, export."""
+        # Before anything counts: a sampler that does not follow ruins a job without an error.
+        prompts = sorted((row.token_ids for row in self.rows), key=len)[:FOLLOWED_PROMPTS]
+        check_follows(self.policy, self.collector.engine, prompts)
         resume = self.resumable
         if resume is not None:
             self._resume(resume)

@@ -67,7 +67,7 @@ class Learner:
 
         Args:
             step: counts from 0.
-            staleness: updates that the policy is ahead of the one that sampled.
+            staleness: steps that the policy is ahead of the one that sampled.
 
         Raises:
             WeightsMismatch: sampler and trainer differ too much; the policy is untouched.
@@ -174,7 +174,10 @@ class Learner:
         figures = self._watch.within_memory(self.policy, accumulate)
         if not math.isfinite(figures.loss):
             self.policy.discard_gradients()
-            raise Diverged("The loss is not finite. Lower learning_rate or raise kl_coefficient.")
+            raise Diverged(
+                "The loss is not finite. Lower learning_rate or raise kl_coefficient.",
+                weights_spoilt=True,
+            )
         if is_first:
             self._check_mismatch(every, measured)
         measured.figures.add(figures)

@@ -15,7 +15,9 @@ SURE = math.log(0.51)
 
 @torch.no_grad()
 def most_likely(hidden_NH: Tensor, weight: Tensor, targets_N: Tensor, logp_N: Tensor) -> Tensor:
-    """1 for each token that no other was more likely than, else 0: ``[N]`` in float32.
+    """1 for each token that was the most likely one, else 0: ``[N]`` in float32.
+
+    Of tokens with the same logit, as rounding to bfloat16 makes them, the first counts.
 
     Args:
         weight: the head's matrix, ``[vocabulary, H]``.
@@ -25,6 +27,5 @@ def most_likely(hidden_NH: Tensor, weight: Tensor, targets_N: Tensor, logp_N: Te
     unsure = (~hit_N).nonzero().squeeze(1)
     for part in torch.split(unsure, SLICE):
         logits = hidden_NH[part] @ weight.T
-        own = logits.gather(1, targets_N[part, None]).squeeze(1)
-        hit_N[part] = own >= logits.amax(dim=1)
+        hit_N[part] = logits.argmax(dim=1) == targets_N[part]
     return hit_N.float()

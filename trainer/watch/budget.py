@@ -5,7 +5,6 @@ largest of the last few. So a budget is passed by at most what one step takes lo
 """
 
 import time
-from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -23,13 +22,14 @@ class Spent:
     """What a job has used up; kept in its checkpoints.
 
     ``tokens`` counts every completion token sampled for training and every token trained on;
-    ``recent`` those of the last steps of a phase; ``told`` the shares of each budget that the user
-    was warned of.
+    ``recent`` those of the last steps of a phase, and ``durations`` their seconds; ``told`` the
+    shares of each budget that the user was warned of.
     """
 
     seconds: float = 0.0
     tokens: int = 0
     recent: dict[str, list[int]] = field(default_factory=dict)
+    durations: dict[str, list[float]] = field(default_factory=dict)
     told: dict[str, float] = field(default_factory=dict)
 
 
@@ -52,7 +52,6 @@ class Budget:
         self._limits, self._spent, self._say, self._clock = limits, spent, say, clock
         # A checkpoint knows nothing of what was lost after it.
         self._before, self._began = max(spent.seconds, limits.seconds_before), clock()
-        self._durations: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
         self._step: tuple[str, float] | None = None
 
     @property
@@ -67,7 +66,9 @@ class Budget:
         if self._step is not None:
             # From start to start: evaluations and checkpoints in between take their time too.
             before, since = self._step
-            self._durations[before].append(now - since)
+            durations = self._spent.durations.setdefault(before, [])
+            durations.append(now - since)
+            del durations[:-RECENT]
         stop = self._seconds_left(phase) or self._tokens_left(phase)
         self._step = (phase, now) if stop is None else None
         return stop
@@ -89,7 +90,7 @@ class Budget:
 
     def _seconds_left(self, phase: str) -> Stop | None:
         limit, used = self._limits.max_train_seconds, self.spent.seconds
-        next_step = max(self._durations[phase], default=0.0)
+        next_step = max(self._spent.durations.get(phase, []), default=0.0)
         if limit is None or used + next_step < limit:
             return None
         return Stop(

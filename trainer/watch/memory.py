@@ -1,5 +1,6 @@
 """Memory: how much is used, and what to do when it is used up."""
 
+import errno
 import gc
 import resource
 from collections.abc import Callable
@@ -37,6 +38,8 @@ def memory_used() -> dict[str, int | None]:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that the memory of machine or accelerator is used up."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:  # as where no process can start
         return True
     # Torch's CPU allocator, and what libraries ask of a GPU past its own, have no type for this.
     text = str(error).lower()
@@ -87,8 +90,8 @@ class MicroBatchSize:
     def _halve(self, say: Say) -> None:
         if self.tokens // 2 < LEAST_TOKENS:
             raise OutOfMemory(
-                f"Memory does not suffice for micro-batches of {self.tokens} tokens. Lower "
-                "max_completion_tokens or lora_rank, or train on a machine with more memory."
+                f"Memory does not suffice for micro-batches of {self.tokens} tokens. Use shorter "
+                "rows or completions, a lower lora_rank, or a machine with more memory."
             )
         self.tokens //= 2
         say(

@@ -10,12 +10,15 @@ from trainer.watch.finding import Finding, Say
 
 
 class Monitor:
-    """Grades the completions of a validation a second time, with a grader of its own."""
+    """Grades the completions of a validation a second time, with a grader of its own.
+
+    Args:
+        say: hears of every validation with failures.
+    """
 
     def __init__(self, client: GraderClient, say: Say) -> None:
         self._client, self._say = client, say
         self._last: list[Graded] = []
-        self._complained = False
 
     def scores(self, rollouts: list[Rollout]) -> list[float | None]:
         """The scores of completions in their order; ``None`` where there is none.
@@ -26,8 +29,7 @@ class Monitor:
         pairs = [(sample_of(r.text, r.completion), r.row.item) for r in rollouts]
         self._last = self._client.grade_all(pairs)
         failures = [g.outcome for g in self._last if isinstance(g.outcome, Failure)]
-        if failures and not self._complained:
-            self._complained = True
+        if failures:
             self._say(_complaint(failures, len(self._last)))
         return [g.outcome.value if isinstance(g.outcome, Score) else None for g in self._last]
 

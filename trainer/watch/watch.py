@@ -35,6 +35,7 @@ class _State:
     gap: Gap = field(default_factory=Gap)
     independent: Independent = field(default_factory=Independent)
     stability: Stability = field(default_factory=Stability)
+    validated_at: int | None = None
     stop: Stop | None = None
     said: list[str] = field(default_factory=list)
 
@@ -105,20 +106,20 @@ class Watch:
         """
         state, seen = self._state, scored_groups(groups)
         state.gap.step(seen)
-        self._tell(cut(step, data))
-        self._tell(without_score(step, data))
-        self._tell(state.lengths.step(seen))
-        self._tell(state.sub_scores.step(seen))
+        self.tell(cut(step, data))
+        self.tell(without_score(step, data))
+        self.tell(state.lengths.step(seen))
+        self.tell(state.sub_scores.step(seen))
         means = [sum(c.score for c in group) / len(group) for group in seen]
-        self._tell(state.stability.reward(step, means))
+        self.tell(state.stability.reward(step, means))
         without = data["groups_without_spread"]
-        self._tell(state.stability.left(without_spread=without, groups=len(groups)))
+        self.tell(state.stability.left(without_spread=without, groups=len(groups)))
         if not data["trained_tokens"]:
             return  # nothing went through the model, so nothing below was measured
         entropy, kl = data["entropy"], data.get("kl_to_reference")
-        self._tell(state.stability.alike(entropy, solved_share=data["train_solved_share"]))
+        self.tell(state.stability.alike(entropy, solved_share=data["train_solved_share"]))
         if kl is not None:
-            self._tell(far(kl))
+            self.tell(far(kl))
         self._guards.check(step, entropy=entropy, kl=kl)
 
     def validated(
@@ -139,11 +140,13 @@ class Watch:
         if step > 0 and self._state.stop is None:
             self._state.stop = stop
         if not lower_is_better:
-            self._tell(self._state.gap.validated(figures))
-        if monitor is not None:
-            self._tell(self._state.independent.validated(figures, monitor))
+            self.tell(self._state.gap.validated(figures))
+        # The evaluation at an early end shows once more what the last validation showed.
+        if monitor is not None and step != self._state.validated_at:
+            self.tell(self._state.independent.validated(figures, monitor))
+        self._state.validated_at = step
 
-    def _tell(self, finding: Finding | None) -> None:
+    def tell(self, finding: Finding | None) -> None:
         """Pass on a warning unless the job's user has had it before."""
         if finding is not None and finding.code not in self._state.said:
             self._state.said.append(finding.code)

@@ -44,6 +44,13 @@ def test_groups_without_spread_have_exactly_no_advantage(scores: list[float | No
     assert leave_one_out_advantages(scores) == [0.0] * len(scores)
 
 
+@pytest.mark.parametrize("scores", [[math.nan, math.nan], [1.0, math.nan], [math.nan, 1.0, 1.0]])
+def test_what_is_no_number_is_no_lack_of_spread(scores: list[float | None]) -> None:
+    """It comes from a broken forward pass, which must show in the loss."""
+    assert all(map(math.isnan, group_advantages(scores, scale_by_std=True)))
+    assert any(map(math.isnan, leave_one_out_advantages(scores)))
+
+
 def test_discounted_sums_run_backwards() -> None:
     assert discounted_sums(numbers(1.0, 0.0, 4.0), 0.5).tolist() == [2.0, 2.0, 4.0]
     assert discounted_sums(numbers(), 0.5).tolist() == []

@@ -27,6 +27,13 @@ def test_estimates_are_those_of_the_formulas() -> None:
         assert got.tolist() == pytest.approx(want[estimator])
 
 
+def test_far_below_the_reference_nothing_pushes_further_away() -> None:
+    logp_N = numbers(-50.0).requires_grad_()
+    kl_estimate(logp_N, numbers(-1.0), "k3").sum().backward()
+    assert logp_N.grad is not None
+    assert logp_N.grad.item() <= 0  # what is minimised falls as the probability rises, or rests
+
+
 @pytest.mark.parametrize(
     ("estimator", "weighted", "leads_to"),
     [

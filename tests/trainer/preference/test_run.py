@@ -5,6 +5,7 @@ import pytest
 from tests.trainer.offline_jobs import MakeJob, curve, of, preference, preference_job, write_rows
 from tests.trainer.reports import reports_of, reports_until_paused
 from trainer.errors import InvalidData
+from trainer.preference.pairs import Pair, with_mismatches
 from trainer.preference.run import PreferenceJob
 
 pytestmark = pytest.mark.usefixtures("unproved")
@@ -75,6 +76,17 @@ def test_micro_batches_change_nothing(
     for step, data in one.items():
         assert many[step]["train_loss"] == pytest.approx(data["train_loss"], abs=1e-4)
         assert many[step]["grad_norm"] == pytest.approx(data["grad_norm"], rel=1e-2)
+
+
+def test_mismatched_answers_belong_to_other_prompts() -> None:
+    """Files often hold several pairs of one prompt, one after the other."""
+    prompts = [0, 1, 1, 1, 2, 0]
+    pairs = [Pair([p], [10 + i, 7], [20]) for i, p in enumerate(prompts)]
+    found = with_mismatches(pairs, context=2)
+    assert [p.mismatched_ids for p in found] == [[11], [14], [14], [14], [15], [11]]
+    assert [p.preferred_ids for p in found] == [p.preferred_ids for p in pairs]
+    (alone,) = with_mismatches(pairs[:1], context=9)
+    assert alone.mismatched_ids == alone.preferred_ids
 
 
 def test_a_pair_beyond_the_context_is_refused(make_job: MakeJob) -> None:

@@ -108,7 +108,11 @@ def test_the_loss_is_the_mean_over_all_learnt_tokens(make_job: MakeJob) -> None:
 @unproved
 @pytest.mark.parametrize(
     ("limits", "reason"),
-    [({"max_tokens": 30}, "max_tokens"), ({"plateau_window": 3}, "plateau")],
+    [
+        ({"max_tokens": 30}, "max_tokens"),
+        ({"max_tokens": 40}, "max_tokens"),
+        ({"plateau_window": 3}, "plateau"),
+    ],
 )
 def test_limits_end_a_job_with_its_model(
     make_job: MakeJob, limits: dict[str, Any], reason: str
@@ -120,7 +124,8 @@ def test_limits_end_a_job_with_its_model(
     assert stopped["reason"] == reason
     final = of(reports, "checkpoint")[-1]
     assert final["final"] and final["step"] < 40
-    assert "full_valid_loss" in final["metrics"]
+    *_, last = [*of(reports, "metrics"), *of(reports, "note")[1:]]
+    assert last["data"]["full_valid_loss"] == final["metrics"]["full_valid_loss"]
 
 
 @unproved

@@ -79,6 +79,14 @@ def test_earlier_attempts_count() -> None:
     assert made.spent.seconds == 100.0
 
 
+def test_a_resumed_run_knows_how_long_steps_take() -> None:
+    made, clock = budget(max_train_seconds=100)
+    assert steps_until_stop(made, clock, [40.0, 40.0], 1) == 2
+    assert made.before_step("rl") is not None
+    resumed, _ = budget(spent=made.spent, max_train_seconds=100)
+    assert resumed.before_step("rl") is not None
+
+
 def test_attempts_that_left_no_checkpoint_count() -> None:
     made, clock = budget(spent=Spent(seconds=10.0), max_train_seconds=100, seconds_before=95.0)
     assert made.before_step("rl") is None

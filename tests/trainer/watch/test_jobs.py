@@ -1,6 +1,7 @@
 """Whole tiny jobs that end early, or nearly do."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,29 @@ def test_an_update_that_is_not_finite_leaves_the_steps_before(
         reports_of(job_dir)
     kept = sorted(path.name for path in (job_dir / "out/checkpoints").iterdir())
     assert kept == ["rl-step-0", "rl-step-1"]
+
+
+def test_weights_that_have_no_finite_loss_are_not_kept(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update, calls = Policy.update, []
+
+    def spoils_the_second_step(self: Policy, learning_rate: float) -> float:
+        calls.append(learning_rate)
+        norm = update(self, learning_rate)
+        if len(calls) == 3:  # its first update of two
+            with torch.no_grad():
+                next(iter(self.masters.values())).fill_(math.nan)
+            self.refresh()
+        return norm
+
+    monkeypatch.setattr(Policy, "update", spoils_the_second_step)
+    twice = {**LEARNS, "rollout_epochs": 2}
+    job_dir = make_job(warm_start=None, hyperparameters=twice, checkpoint_interval=9)
+    with pytest.raises(Diverged, match="loss is not finite"):
+        reports_of(job_dir)
+    kept = sorted(path.name for path in (job_dir / "out/checkpoints").iterdir())
+    assert kept == ["rl-step-0"]
 
 
 def test_the_monitor_watches_validation_only(make_job: MakeJob) -> None:

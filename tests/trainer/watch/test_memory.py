@@ -47,6 +47,17 @@ def test_gradients_of_a_failed_try_are_not_counted(tiny_policy: Policy) -> None:
     assert said[0].data == {"tokens": LEAST_TOKENS}
 
 
+def test_a_backward_pass_that_is_broken_off_leaves_nothing(tiny_policy: Policy) -> None:
+    parameter = next(iter(tiny_policy.trainable.values()))
+    parameter.grad = torch.ones_like(parameter)  # memory ran out where it is moved to its master
+    tiny_policy.discard_gradients()
+    accumulate(tiny_policy, TOKEN_BUDGET)
+    found = next(iter(tiny_policy.masters.values())).grad
+    tiny_policy.discard_gradients()
+    accumulate(tiny_policy, TOKEN_BUDGET)
+    torch.testing.assert_close(found, next(iter(tiny_policy.masters.values())).grad)
+
+
 def test_the_smaller_size_stays(tiny_policy: Policy) -> None:
     room, tried = MicroBatchSize(tokens=4096), []
 

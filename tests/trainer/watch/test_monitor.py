@@ -1,4 +1,4 @@
-"""The monitor grades what it is shown, counts what it cannot grade, and complains once."""
+"""The monitor grades what it is shown, counts what it cannot grade, and complains."""
 
 from typing import Any, cast
 
@@ -32,7 +32,6 @@ def test_scores_come_in_order_and_the_rest_is_counted() -> None:
     assert [sample["output_text"] for sample, _ in client.asked] == [f"text {i}" for i in range(4)]
     assert [item for _, item in client.asked] == [{"row": i} for i in range(4)]
     assert monitor.metrics() == {"valid_reward_mean": 0.5, "failures": 1, "abstentions": 1}
-    monitor.scores(shown)
     assert [f.data["failures"] for f in said] == [1]
     assert "could not grade 1 of 4 completions" in said[0].message
     assert "It is away." in said[0].message

@@ -48,6 +48,27 @@ def step(index: int) -> list[list[Rollout]]:
     return [[one(row, place) for place in range(4)] for row in range(2)]
 
 
+def test_the_evaluation_at_an_early_end_is_no_second_validation() -> None:
+    said: list[Finding] = []
+    made = watch(said)
+    made.validated(0, [0.0] * 10, monitor=[0.5] * 10)
+    for _ in range(2):
+        made.validated(4, [1.0] * 10, monitor=[0.5] * 10)
+    assert not said
+    made.validated(8, [1.0] * 10, monitor=[0.5] * 10)
+    assert [f.code for f in said] == ["monitor_stays_flat"]
+
+
+def test_each_warning_is_given_once_also_after_a_resume() -> None:
+    said: list[Finding] = []
+    made = watch(said)
+    made.tell(Finding("monitor_fails", "It is away."))
+    resumed = watch(said)
+    resumed.begin(json.loads(json.dumps(made.saved())))
+    resumed.tell(Finding("monitor_fails", "It is away."))
+    assert len(said) == 1
+
+
 def test_a_stop_stays_also_for_a_resumed_run() -> None:
     made = watch(plateau_window=3)
     for at in (0, 10, 20):
