@@ -178,7 +178,9 @@ class Settings(BaseSettings):
         "bfloat16", description="Number format of the trainer's matrix products."
     )
     trainer_threads: int = Field(
-        0, ge=0, description="CPU threads of one trainer process; 0 uses all cores."
+        0,
+        ge=0,
+        description="CPU threads of one job's trainer, shared by its processes; 0 uses all cores.",
     )
     trainer_processes: int = Field(
         1, ge=1, description="Processes that share each update of one job, on a GPU each."

@@ -59,6 +59,9 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
     }
     config = folder / "s3.json"
     config.write_text(json.dumps({"identities": [identity]}))
+    # Every test has a bucket of its own, and by default each would take seven volumes: with a
+    # hundred tests there would be none left.
+    (folder / "master.toml").write_text("[master.volume_growth]\ncopy_1 = 1\n")
     s3_port, *others = free_ports(8)
     names = (
         "master.port",

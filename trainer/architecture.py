@@ -40,17 +40,13 @@ def check_architecture(policy: Policy, ids: list[int], *, longest: int) -> None:
 
     Args:
         ids: a prompt, the longest preferably.
-        longest: tokens of the longest row that will be trained on.
+        longest: tokens of the longest row that will be trained on, or measured.
 
     Raises:
         UnusableModel: they differ, or would on longer rows.
     """
     config = policy.model.config
-    for window in _windows(config):
-        if window < longest:
-            raise _unusable(
-                config, f"it sees {window} tokens back, and rows have up to {longest} tokens"
-            )
+    check_window(policy, longest)
     first = Group(ids[:PROMPT_TOKENS], [ids[:TOKENS], ids[-TOKENS:]])
     try:
         difference = _difference(policy, [first, Group(ids[-TOKENS:], [ids[:TOKENS]])])
@@ -65,6 +61,20 @@ def check_architecture(policy: Policy, ids: list[int], *, longest: int) -> None:
             config,
             f"packed rows differ from its own forward pass by {difference:.2g} nats per token",
         )
+
+
+def check_window(policy: Policy, longest: int) -> None:
+    """Refuse a model whose layers see less than the longest row, in tokens.
+
+    Raises:
+        UnusableModel: our forward pass would let them see all of it.
+    """
+    config = policy.model.config
+    for window in _windows(config):
+        if window < longest:
+            raise _unusable(
+                config, f"it sees {window} tokens back, and rows have up to {longest} tokens"
+            )
 
 
 def _unusable(config: Any, reason: str) -> UnusableModel:

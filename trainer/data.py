@@ -2,7 +2,8 @@
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +25,20 @@ class PromptRow:
     item: dict[str, Any]
 
 
+class Unwritable(InvalidData):
+    """A conversation that the chat template does not write; it does not know in which row."""
+
+
+@contextmanager
+def row_of(path: Path, index: int) -> Iterator[str]:
+    """Say which row it is that the chat template does not write; gives the row's name."""
+    name = f"Row {index + 1} of {path.name}"
+    try:
+        yield name
+    except Unwritable as error:
+        raise InvalidData(f"{name} cannot be shown to the model. {error}") from error
+
+
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """All rows of a JSONL file; blank lines are skipped."""
     # Bytes, because a carriage return inside a row is white space and ends no line.
@@ -42,7 +57,7 @@ def template_text(
     """A conversation as the chat template writes it.
 
     Raises:
-        InvalidData: the template refuses it.
+        Unwritable: the template refuses it.
     """
     text: str = _templated(
         tokenizer, messages, tools, add_generation_prompt=add_generation_prompt, tokenize=False
@@ -60,8 +75,9 @@ def _templated(tokenizer: Any, messages: list[dict[str, Any]], tools: Any, **how
         )
     except TemplateError as error:
         roles = ", ".join(m["role"] for m in messages)
-        raise InvalidData(
-            f"The model's chat template does not take messages with the roles {roles}: {error}"
+        raise Unwritable(
+            f"Its chat template does not take messages with the roles {roles}: {error} "
+            "Change or remove the row, or choose another model."
         ) from error
 
 
@@ -73,14 +89,16 @@ def load_prompts(path: Path, tokenizer: Any, *, room: int, context: int) -> list
         context: tokens that the model can see.
 
     Raises:
-        InvalidData: a prompt leaves less than ``room`` tokens of the context.
+        InvalidData: a prompt leaves less than ``room`` tokens of the context, or the chat template
+            does not take it.
     """
     rows = []
     for index, row in enumerate(read_rows(path)):
-        ids = prompt_ids(tokenizer, row["messages"], row.get("tools"))
+        with row_of(path, index) as where:
+            ids = prompt_ids(tokenizer, row["messages"], row.get("tools"))
         if len(ids) + room > context:
             raise InvalidData(
-                f"Row {index + 1} of {path.name} has {len(ids)} prompt tokens; with "
+                f"{where} has {len(ids)} prompt tokens; with "
                 f"max_completion_tokens={room} that exceeds the model's context of {context} "
                 "tokens. Shorten the row or lower max_completion_tokens."
             )
@@ -136,7 +154,7 @@ def said(message: dict[str, Any]) -> str:
     if isinstance(content, list):
         for part in content:
             if part["type"] not in ("text", "refusal"):
-                raise InvalidData(
+                raise Unwritable(
                     f"A message has a part of type {part['type']!r}, but the model reads text "
                     "only. Leave out the rows with such parts."
                 )

@@ -7,12 +7,11 @@ the earlier ones stand in the later prompts id for id; a template that rewrites 
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.data import prompt_ids, read_rows, said, template_text, text_of
+from trainer.data import prompt_ids, read_rows, row_of, said, template_text, text_of
 from trainer.errors import InvalidData
 from trainer.packing import Group
 from trainer.policy import Policy
@@ -68,16 +67,17 @@ def load_demonstrations(
         InvalidData: a target has no text, or a row is longer than the context.
     """
     demonstrations = []
-    for where, row in _placed(path):
+    for index, row in enumerate(read_rows(path)):
         if reference_field is None:
             messages, target = row["messages"][:-1], text_of(row["messages"][-1].get("content"))
         else:
             messages, target = row["messages"], row.get(reference_field)
-        if target is None or target == "":
-            raise InvalidData(f"{where} has no text to imitate. Give it one or remove the row.")
-        text = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
-        prompt = prompt_ids(policy.tokenizer, messages, row.get("tools"))
-        found = Demonstration.of(prompt, text_ids(policy, messages, text))
+        with row_of(path, index) as where:
+            if target is None or target == "":
+                raise InvalidData(f"{where} has no text to imitate. Give it one or remove the row.")
+            text = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
+            prompt = prompt_ids(policy.tokenizer, messages, row.get("tools"))
+            found = Demonstration.of(prompt, text_ids(policy, messages, text))
         _check_length(found, where, context)
         demonstrations.append(found)
     return demonstrations
@@ -90,8 +90,9 @@ def load_conversations(path: Path, policy: Policy, *, context: int) -> list[list
         InvalidData: the template does not take a row, or a row is longer than the context.
     """
     conversations = []
-    for where, row in _placed(path):
-        found = demonstrations_in(row, policy, where)
+    for index, row in enumerate(read_rows(path)):
+        with row_of(path, index) as where:
+            found = demonstrations_in(row, policy, where)
         for demonstration in found:
             _check_length(demonstration, where, context)
         conversations.append(found)
@@ -161,11 +162,6 @@ def _turn_end(policy: Policy, before: list[dict[str, Any]], text: str) -> int:
     ends = (token for token in reversed(ids) if token in end_ids)
     end: int = next(ends, policy.tokenizer.eos_token_id)
     return end
-
-
-def _placed(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for index, row in enumerate(read_rows(path)):
-        yield f"Row {index + 1} of {path.name}", row
 
 
 def _check_length(demonstration: Demonstration, where: str, context: int) -> None:

@@ -137,8 +137,8 @@ def _check_config(spec: BaseSpec) -> None:
     except _UNREADABLE as error:
         # transformers' sentences run over several lines, and ask for what we do not offer.
         raise UnusableModel(
-            f"The configuration of model {spec.id} cannot be read: {in_one_line(error)} Models that "
-            "bring their own code are not loaded."
+            f"The configuration of model {spec.id} cannot be read: {in_one_line(error)} Models "
+            "that bring their own code are not loaded."
         ) from error
     if config.is_encoder_decoder:
         raise UnusableModel(

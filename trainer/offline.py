@@ -49,7 +49,8 @@ class OfflineJob(Job, Generic[Row]):
         self.phase = spec.method.type
         self.rows = self.load(job_dir / spec.data.train)
         self.validation = self.load(job_dir / spec.data.validation) if spec.data.validation else []
-        rows = [(g.prompt, max(map(len, g.completions))) for g in self.answers(self.rows)]
+        groups = self.answers([*self.rows, *self.validation])
+        rows = [(g.prompt, max(map(len, g.completions))) for g in groups]
         check_architecture(
             self.policy,
             max((prompt for prompt, _ in rows), key=len),

@@ -12,7 +12,7 @@ from core.errors import ConfigurationError
 from core.methods import Method, algorithms, chosen
 from core.models import DRY_RUN, Job
 from core.registry import BaseModel
-from core.resolve import resolve
+from core.resolve import cut_short, resolve, unused_adapter
 from workers.context import Context
 from workers.file_checks import (
     check_calls,
@@ -106,7 +106,8 @@ def check_job(context: Context, job: Job, folder: Path) -> Checked:
         room=values.get("max_completion_tokens", 0),
         reference_field=reference_field,
     )
-    warnings += _without_effect(method, files)
+    warnings += cut_short(values, reports["training_file"].rows)
+    warnings += unused_adapter(values, base) + _without_effect(method, files)
     if job.method["type"] != "reinforcement":
         return Checked(method, {}, warnings, said)
     if job.kind == DRY_RUN and job.plan is not None:

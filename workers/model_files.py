@@ -5,7 +5,6 @@ The trainer looks again, at the loaded model; here a job is refused before it wa
 
 import json
 import math
-import struct
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -24,7 +23,7 @@ def check_base(base: BaseModel) -> None:
     Raises:
         Refused: with what it is, or lacks.
     """
-    config = json.loads((base.path / "config.json").read_text(encoding="utf-8"))
+    config = _read(base, "config.json")
     if config.get("is_encoder_decoder"):
         problem = "has an encoder and a decoder, and only decoders can be trained"
     elif config.keys() & {"vision_config", "audio_config"}:
@@ -40,12 +39,7 @@ def check_base(base: BaseModel) -> None:
         )
     else:
         return
-    raise Refused(
-        f"Model {base.id} {problem}; choose another model, or have the operator correct the list"
-        " of models.",
-        code="model_not_trainable",
-        param="model",
-    )
+    raise _refused(base, problem)
 
 
 def check_targets(base: BaseModel, values: Mapping[str, Any], *, method: str) -> None:
@@ -60,7 +54,7 @@ def check_targets(base: BaseModel, values: Mapping[str, Any], *, method: str) ->
     targets = values["lora_targets"]
     if values["lora_rank"] == 0 or targets == "all-linear":
         return
-    names = {name.removesuffix(".weight") for name in _matrices(base.path)}
+    names = {name.removesuffix(".weight") for name in _matrices(base)}
     # Without safetensors nothing is known here.
     unknown = [t for t in targets if not any(n == t or n.endswith(f".{t}") for n in names)]
     if names and unknown:
@@ -78,10 +72,9 @@ def chat_template(base: BaseModel) -> str:
     own_file = base.chat_template or base.path / "chat_template.jinja"
     if own_file.is_file():
         return own_file.read_text(encoding="utf-8")
-    config = base.path / "tokenizer_config.json"
-    if not config.is_file():
+    if not (base.path / "tokenizer_config.json").is_file():
         return ""
-    template = json.loads(config.read_text(encoding="utf-8")).get("chat_template") or ""
+    template = _read(base, "tokenizer_config.json").get("chat_template") or ""
     return template if isinstance(template, str) else json.dumps(template)
 
 
@@ -93,18 +86,46 @@ def _positions(config: Mapping[str, Any]) -> float:
     return config.get("max_position_embeddings") or config.get("n_positions") or math.inf
 
 
-def _matrices(folder: Path) -> Iterator[str]:
+def _matrices(base: BaseModel) -> Iterator[str]:
     """Names of two-dimensional weights, but those of embeddings and heads."""
-    for path in sorted(folder.glob("*.safetensors")):
-        with path.open("rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            header = json.loads(file.read(length))
-        for name, entry in header.items():
+    for path in sorted(base.path.glob("*.safetensors")):
+        for name, entry in _header(base, path).items():
             is_layer = name.endswith(".weight") and not any(
                 part in _last(name.removesuffix(".weight")) for part in _NO_LAYERS
             )
             if is_layer and len(entry["shape"]) == 2:
                 yield name
+
+
+def _header(base: BaseModel, path: Path) -> dict[str, Any]:
+    """What a file of weights says that it holds."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        # A file that only stands for another one, as git leaves them, begins with any length.
+        if length > path.stat().st_size:
+            raise _refused(base, f"has a damaged file {path.name}")
+        return _parsed(base, path.name, file.read(length))
+
+
+def _read(base: BaseModel, name: str) -> dict[str, Any]:
+    return _parsed(base, name, (base.path / name).read_bytes())
+
+
+def _parsed(base: BaseModel, name: str, content: bytes) -> dict[str, Any]:
+    try:
+        parsed: dict[str, Any] = json.loads(content)
+    except ValueError as error:
+        raise _refused(base, f"has a damaged file {name}") from error
+    return parsed
+
+
+def _refused(base: BaseModel, problem: str) -> Refused:
+    return Refused(
+        f"Model {base.id} {problem}; choose another model, or have the operator correct the list"
+        " of models.",
+        code="model_not_trainable",
+        param="model",
+    )
 
 
 def _last(name: str) -> str:

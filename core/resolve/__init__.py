@@ -5,9 +5,9 @@ from typing import Any
 from core.methods import Method, Reinforcement, block_of
 from core.registry import BaseModel
 from core.resolve import offline, reinforcement
-from core.resolve.shared import check_adapter, resolve_limits
+from core.resolve.shared import check_adapter, cut_short, resolve_limits, unused_adapter
 
-__all__ = ["check_model", "resolve"]
+__all__ = ["check_model", "cut_short", "resolve", "unused_adapter"]
 
 
 def check_model(method: Method, model: BaseModel) -> None:

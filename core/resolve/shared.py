@@ -51,6 +51,19 @@ def fill_adapter(values: dict[str, Any], model: BaseModel) -> None:
     values.setdefault("lora_targets", list(model.lora_targets or ()) or "all-linear")
 
 
+def unused_adapter(values: dict[str, Any], model: BaseModel) -> list[str]:
+    """Return a sentence for each resolved value that says something of an adapter where none is."""
+    if values["lora_rank"] != 0:
+        return []
+    automatic = {"lora_rank": 0}
+    fill_adapter(automatic, model)
+    return [
+        f"{name} has no effect with lora_rank 0."
+        for name, value in automatic.items()
+        if values[name] != value
+    ]
+
+
 def weights(lora_rank: int) -> str:
     """Return the word for what is trained, by which learning rates are listed."""
     return "lora" if lora_rank else "full"
@@ -78,6 +91,21 @@ def length(
     epochs = values.get("n_epochs", default_epochs)
     steps = math.ceil(steps_per_epoch * epochs)
     return epochs, steps if wanted is None else min(wanted, steps)
+
+
+def cut_short(values: dict[str, Any], train_rows: int) -> list[str]:
+    """Return a sentence when resolved steps end a job epochs before its ``n_epochs`` would.
+
+    So they do in a job that was shown, and sent again with more epochs or a smaller batch.
+    """
+    epochs, steps = values["n_epochs"], values["max_steps"]
+    steps_per_epoch = train_rows / values["batch_size"]
+    if steps > steps_per_epoch * (epochs - 1):
+        return []
+    return [
+        f"max_steps ends the job after {steps} of the {math.ceil(steps_per_epoch * epochs)} steps"
+        f" of n_epochs {epochs}; set it to 'auto' for all of them."
+    ]
 
 
 def resolve_limits(limits: Limits) -> dict[str, Any]:

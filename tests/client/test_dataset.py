@@ -86,6 +86,7 @@ def test_wrong_row(rule: str, path: str, row: dict[str, Any]) -> None:
         ("last_message_not_assistant", [USER]),
         ("empty_target", [USER, {"role": "assistant", "content": ""}]),
         ("nothing_to_learn", [USER, {**ANSWER, "weight": 0}]),
+        ("answer_without_prompt", [ANSWER]),
     ],
 )
 @pytest.mark.parametrize("kind", ["supervised", "warm_start"])
@@ -127,6 +128,16 @@ def test_warm_start_takes_text_parts_and_tools_before_the_last_message() -> None
 def test_supervised_rows_may_end_with_a_tool_call() -> None:
     row = talk(USER, calling(call()), tools=[TOOL])
     assert validate(file_of(row), "supervised").ok
+
+
+def test_an_answer_is_learnt_after_something() -> None:
+    """A model cannot be shown an empty conversation, and so cannot learn what follows on one."""
+    greeting = talk(ANSWER, USER, ANSWER)
+    [problem] = validate(file_of(greeting), "supervised").errors
+    assert (problem.rule, problem.path) == ("answer_without_prompt", "/messages/0")
+    unlearnt = talk({**ANSWER, "weight": 0}, USER, ANSWER)
+    assert validate(file_of(unlearnt), "supervised").ok
+    assert validate(file_of(greeting), "warm_start").ok
 
 
 def test_weight_zero_excuses_an_empty_answer() -> None:

@@ -9,7 +9,7 @@ import pytest
 from core.errors import InvalidRequest
 from core.methods import Method, algorithms
 from core.registry import BaseModel
-from core.resolve import check_model, resolve
+from core.resolve import check_model, cut_short, resolve, unused_adapter
 
 MODEL = BaseModel("base", Path("base"), context_tokens=8192, owned_by="us", created=1)
 GRADER = {
@@ -315,6 +315,35 @@ def test_a_step_takes_no_row_twice() -> None:
     """Or an epoch would be less than a step, and three epochs one update."""
     values = offline("supervised", {"batch_size": 64}, train_rows=10)
     assert (values["batch_size"], values["n_epochs"], values["max_steps"]) == (10, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"lora_rank": 0}, []),
+        ({"lora_rank": 0, "lora_alpha": 8}, ["lora_alpha"]),
+        ({"lora_rank": 0, "lora_targets": ["q_proj"]}, ["lora_targets"]),
+        ({"lora_alpha": 8, "lora_targets": ["q_proj"]}, []),
+    ],
+)
+def test_what_says_something_of_no_adapter_is_told(given: dict[str, Any], named: list[str]) -> None:
+    said = unused_adapter(offline("supervised", given), MODEL)
+    assert [sentence.split()[0] for sentence in said] == named
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [({}, False), ({"n_epochs": 5}, True), ({"batch_size": 4}, True), ({"n_epochs": 2}, False)],
+)
+def test_a_shown_job_that_is_sent_again_with_more_epochs_is_told_what_ends_it(
+    changes: dict[str, Any], told: bool
+) -> None:
+    shown = offline("supervised", {"n_epochs": 3})
+    values = offline("supervised", {**shown, **changes})
+    said = cut_short(values, 100)
+    assert bool(said) is told
+    assert not said or said[0].startswith("max_steps ends the job after 19 of the ")
+    assert cut_short(offline("supervised", {"max_steps": 30}), 100) == []
 
 
 def test_too_many_supervised_steps_are_refused() -> None:

@@ -1,11 +1,17 @@
 """Models that the packed forward pass is right for, and those that are refused."""
 
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from tests.trainer.offline_jobs import conversation, supervised_job, write_rows
+from tests.trainer.reports import reports_of
 from trainer.architecture import check_architecture
 from trainer.errors import UnusableModel
 from trainer.policy import Policy
@@ -97,3 +103,43 @@ def test_weights_in_bfloat16_come_back_to_the_bit(tiny_lora_policy: Policy) -> N
     after = model.state_dict()
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
     assert {t.dtype for t in after.values()} == {torch.bfloat16}
+
+
+@pytest.fixture
+def short_sighted(tiny_model: Path, tmp_path: Path) -> Path:
+    """A model that is said to see 60 tokens back."""
+    path = shutil.copytree(tiny_model, tmp_path / "short-sighted")
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(config | {"sliding_window": 60}))
+    return path
+
+
+def _model(path: Path) -> dict[str, Any]:
+    return {"id": "tiny", "path": str(path), "context_tokens": 200, "chat_template": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("train", ["x" * 60]),
+        ("validation", ["x" * 60]),
+        ("warm_start", ["hi", "x" * 60]),
+    ],
+)
+def test_what_is_longer_than_the_window_is_refused_in_every_file(
+    make_job: Callable[..., Path], short_sighted: Path, name: str, said: list[str]
+) -> None:
+    job_dir = make_job(model=_model(short_sighted))
+    write_rows(job_dir / f"data/{name}.jsonl", [conversation(*said)])
+    with pytest.raises(UnusableModel, match="sees 60 tokens back, and rows have up to"):
+        reports_of(job_dir)
+
+
+@pytest.mark.parametrize("name", ["train", "validation"])
+def test_a_supervised_row_longer_than_the_window_is_refused(
+    make_job: Callable[..., Path], short_sighted: Path, name: str
+) -> None:
+    job_dir = supervised_job(make_job, model=_model(short_sighted))
+    write_rows(job_dir / f"data/{name}.jsonl", [conversation("hi", "x" * 60)])
+    with pytest.raises(UnusableModel, match="sees 60 tokens back, and rows have up to"):
+        reports_of(job_dir)

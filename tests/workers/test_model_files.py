@@ -52,6 +52,20 @@ def test_what_cannot_be_trained_is_refused(
     assert (caught.value.code, caught.value.param) == ("model_not_trainable", "model")
 
 
+@pytest.mark.parametrize(
+    "name", ["config.json", "tokenizer_config.json", "model-1.safetensors", "model-2.safetensors"]
+)
+@pytest.mark.parametrize("content", ["version https://git-lfs.github.com/spec/v1", "{"])
+def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: str) -> None:
+    for file in ("config.json", "tokenizer_config.json"):
+        (tmp_path / file).write_text('{"chat_template": "{{ messages }}"}')
+    (tmp_path / name).write_text(content)
+    with pytest.raises(Refused, match=f"Model b has a damaged file {name}; choose") as caught:
+        check_base(base(tmp_path))
+        check_targets(base(tmp_path), asked(["q_proj"]), method="supervised")
+    assert caught.value.code == "model_not_trainable"
+
+
 @pytest.mark.parametrize("longest", ["max_position_embeddings", "n_positions"])
 def test_a_context_longer_than_the_models_positions_is_refused(
     tmp_path: Path, longest: str

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trainer.data import prompt_ids, read_rows
+from trainer.data import prompt_ids, read_rows, row_of
 from trainer.demonstrations import answer_ids
 from trainer.errors import InvalidData
 from trainer.packing import Group
@@ -52,8 +52,8 @@ def load_pairs(path: Path, policy: Policy, *, context: int) -> list[Pair]:
     """
     pairs = []
     for index, row in enumerate(read_rows(path)):
-        where = f"Row {index + 1} of {path.name}"
-        pair = _pair(row, policy, where)
+        with row_of(path, index) as where:
+            pair = _pair(row, policy, where)
         longest = len(pair.prompt_ids) + max(map(len, pair.group.completions))
         if longest > context:
             raise InvalidData(

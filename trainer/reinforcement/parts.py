@@ -37,12 +37,14 @@ class ReinforcementParts(Job):
             context=spec.model.context_tokens,
         )
         self.rows = load(job_dir / spec.data.train)
-        longest = max((row.token_ids for row in self.rows), key=len)
-        check_architecture(
-            self.policy, longest, longest=len(longest) + self.hp.max_completion_tokens
-        )
         validation = load(job_dir / spec.data.validation) if spec.data.validation else []
-        engine = self._start_engine(max(len(r.token_ids) for r in [*self.rows, *validation]))
+        longest_prompt = max(len(row.token_ids) for row in [*self.rows, *validation])
+        check_architecture(
+            self.policy,
+            max((row.token_ids for row in self.rows), key=len),
+            longest=longest_prompt + self.hp.max_completion_tokens,
+        )
+        engine = self._start_engine(longest_prompt)
         self.collector = Collector(engine, grader, self.policy.tokenizer, self.reports.progress)
         self.evaluator = Evaluator(
             self.collector,

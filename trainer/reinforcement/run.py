@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer import checkpoint
+from trainer.architecture import check_window
 from trainer.channel import Channel
 from trainer.checkpoint import Beside
 from trainer.connections import connect_grader, connect_monitor
@@ -138,6 +139,8 @@ class ReinforcementJob(ReinforcementParts):
             reference_field=self.method.warm_start.reference_field,
             context=self.spec.model.context_tokens,
         )
+        lengths = [len(d.prompt_ids) + len(d.target_ids) for d in demonstrations]
+        check_window(self.policy, max(lengths))
         warm_start(
             self.policy,
             demonstrations,

@@ -31,6 +31,7 @@ def check_row(row: dict[str, Any], kind: Kind, known: KnownTools) -> Iterator[Fi
     if isinstance(messages, list) and messages:
         yield from check_talk(row, "", kind, known)
         if all(isinstance(message, dict) for message in messages):
+            yield from _check_start(messages, kind)
             yield from _check_end(messages, kind)
         return
     yield from known.look(row.get("tools"), "/tools")[0]
@@ -93,6 +94,15 @@ def _check_fields(row: dict[str, Any], kind: Kind) -> Iterator[Finding]:
         elif key in MISLEADING:
             text = f"The field '{shown(key)}' is data like any other. {MISLEADING[key]}"
             yield Finding("misleading_field", pointer("", key), text)
+
+
+def _check_start(messages: list[dict[str, Any]], kind: Kind) -> Iterator[Finding]:
+    """Check that something stands before each answer that is learnt."""
+    first = messages[0]
+    learnt = {"supervised": weight_of(first) != 0, "warm_start": len(messages) == 1}
+    if first.get("role") == "assistant" and learnt.get(kind):
+        text = "Nothing stands before this answer, which is to be learnt."
+        yield Finding("answer_without_prompt", "/messages/0", text)
 
 
 def _check_end(messages: list[dict[str, Any]], kind: Kind) -> Iterator[Finding]:

@@ -33,7 +33,7 @@ def plain(row: dict[str, Any], kind: Kind, known: KnownTools) -> Plain | None:
     messages = row.get("messages")
     if type(messages) is not list or not messages or kind == "preference":
         return None
-    if not _ends_plainly(messages[-1], kind):
+    if not _ends_plainly(messages[-1], kind) or _begins_with_answer(messages[0], kind):
         return None
     tools = row.get("tools")
     strings, calls = len(row), _Calls(known, tools)
@@ -71,6 +71,10 @@ def _ends_plainly(last: Any, kind: Kind) -> bool:
     if is_plain(last):
         return bool(last["role"] == _LAST[kind])
     return _is_weighted(last, kind) and last["weight"] == 1
+
+
+def _begins_with_answer(first: Any, kind: Kind) -> bool:
+    return kind != "reinforcement" and type(first) is dict and first.get("role") == "assistant"
 
 
 def _is_weighted(message: Any, kind: Kind) -> bool:

@@ -12,7 +12,7 @@ from rft.dataset.rules import RULES
 MAX_LISTED = 100
 
 #: Changes whenever a file may get another verdict than before.
-VERSION = "3"
+VERSION = "4"
 
 
 class Finding(NamedTuple):

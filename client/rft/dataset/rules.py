@@ -75,6 +75,9 @@ _ROW = _rules(
         "which the grader reads as item.<field>, or into the outputs of a preference."
     ),
     empty_prompt=_warning("Write what the model is to answer, or remove the row."),
+    answer_without_prompt=_error(
+        "Begin the row with another message, or set the weight of the first one to 0."
+    ),
     last_message_not_assistant=_error("End the messages with the answer to learn."),
     empty_assistant=_warning("Remove the message if it is not meant to be empty."),
     empty_target=_error(

@@ -20,10 +20,11 @@ class Sampler:
 
     Args:
         dull: rows whose completions all get the same score.
+        cut: rows whose completions are all cut.
     """
 
-    def __init__(self, dull: Sequence[int] = ()) -> None:
-        self.dull = set(dull)
+    def __init__(self, dull: Sequence[int] = (), cut: Sequence[int] = ()) -> None:
+        self.dull, self.cut = set(dull), set(cut)
         self.calls: list[tuple[list[int], Sampling]] = []
         self._asked: list[tuple[int, int]] = []
 
@@ -31,8 +32,8 @@ class Sampler:
         self, prompts: list[list[int]], sampling: Sampling
     ) -> Iterator[tuple[int, Completion]]:
         self.calls.append(([prompt[0] for prompt in prompts], sampling))
-        for index in range(len(prompts)):
-            yield index, Completion([1], [-1.0], truncated=False)
+        for index, (row,) in enumerate(prompts):
+            yield index, Completion([1], [-1.0], truncated=row in self.cut)
 
     def load_weights(self, policy: Any) -> None:
         raise NotImplementedError
@@ -79,6 +80,20 @@ def test_as_many_rows_are_added_as_groups_are_dull() -> None:
     assert rounds[0] == [dull, good]
     assert len(rounds) == 2 and len(rounds[1]) == 1
     assert rounds[1][0] not in (dull, good)
+
+
+def test_what_takes_no_part_is_no_spread() -> None:
+    cut, _ = _first()
+    assert len(sampled_rows(Sampler(cut=[cut]), resample_rounds=3)) == 2
+    counted = {"resample_rounds": 3, "mask_truncated": False}
+    assert len(sampled_rows(Sampler(cut=[cut]), **counted)) == 1
+
+
+def test_draws_are_those_that_the_job_asks_for() -> None:
+    sampler = Sampler()
+    sampled_rows(sampler, temperature=0.7, max_completion_tokens=5)
+    ((_, sampling),) = sampler.calls
+    assert (sampling.temperature, sampling.max_tokens) == (0.7, 5)
 
 
 def test_rounds_end_and_rows_come_again_when_all_were_tried() -> None:

@@ -176,6 +176,22 @@ def test_a_row_beyond_the_context_is_refused(make_job: MakeJob) -> None:
         reports_of(job_dir)
 
 
+@unproved
+def test_a_row_that_the_template_refuses_is_named(
+    make_job: MakeJob, tiny_model: Path, tmp_path: Path
+) -> None:
+    template = tmp_path / "template.jinja"
+    template.write_text(
+        "{% for m in messages %}{% if m['content'] == 'q' %}{{ raise_exception('No q.') }}"
+        "{% endif %}{{ m['content'] }}<|im_end|>{% endfor %}"
+    )
+    model = {"id": "t", "path": str(tiny_model), "context_tokens": 512}
+    job_dir = supervised_job(make_job, model={**model, "chat_template": str(template)})
+    write_rows(job_dir / "data/train.jsonl", [conversation("a", "b"), conversation("q", "b")])
+    with pytest.raises(InvalidData, match=r"^Row 2 of train.jsonl cannot be shown.*No q\. Change"):
+        reports_of(job_dir)
+
+
 @pytest.mark.slow
 @unproved
 def test_two_processes_learn_what_one_does(make_job: MakeJob) -> None:

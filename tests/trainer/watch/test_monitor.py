@@ -37,7 +37,9 @@ def test_scores_come_in_order_and_the_rest_is_counted() -> None:
     assert "It is away." in said[0].message
 
 
-def test_without_any_score_there_is_no_mean() -> None:
-    monitor = Monitor(cast(GraderClient, Client(Abstain("no opinion"))), lambda _: None)
+def test_without_any_score_there_is_no_mean_and_a_warning() -> None:
+    said: list[Finding] = []
+    monitor = Monitor(cast(GraderClient, Client(Abstain("no opinion"))), said.append)
     assert monitor.scores([rollout(1.0)]) == [None]
     assert monitor.metrics()["valid_reward_mean"] is None
+    assert [(f.code, f.data["abstentions"]) for f in said] == [("monitor_fails", 1)]
