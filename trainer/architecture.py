@@ -47,6 +47,13 @@ def check_architecture(policy: Policy, ids: list[int], *, longest: int) -> None:
     """
     config = policy.model.config
     check_window(policy, longest)
+    for bound in _even_positions(config):
+        if bound < longest:
+            raise _unusable(
+                config,
+                f"beyond {bound} tokens its positions depend on the longest row beside them, and "
+                f"rows have up to {longest} tokens",
+            )
     first = Group(ids[:PROMPT_TOKENS], [ids[:TOKENS], ids[-TOKENS:]])
     try:
         difference = _difference(policy, [first, Group(ids[-TOKENS:], [ids[:TOKENS]])])
@@ -100,6 +107,17 @@ def _windows(config: Any) -> Iterator[int]:
         window = getattr(config, name, None)
         if window is not None and (kinds is None or kind in kinds):
             yield window
+
+
+def _even_positions(config: Any) -> Iterator[int]:
+    """Up to how many tokens positions mean the same in any row, where that has an end."""
+    parameters = getattr(config, "rope_parameters", None) or {}
+    kinds = [parameters, *(own for own in parameters.values() if isinstance(own, dict))]
+    for kind in kinds:
+        if kind.get("rope_type") == "longrope":
+            yield kind["original_max_position_embeddings"]
+        elif kind.get("rope_type") == "dynamic":
+            yield config.max_position_embeddings
 
 
 @contextmanager

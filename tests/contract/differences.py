@@ -111,6 +111,26 @@ DIFFERENCES = (
         "the base models read text",
     ),
     Difference(
+        "calls to learn are refused where the base model's chat template cannot write them",
+        "learnt",
+        "a model learns what it would write",
+    ),
+    Difference(
+        "a supervised row does not begin with an answer to learn",
+        "not documented",
+        "no model can be shown an empty conversation",
+    ),
+    Difference(
+        "`function_call` and messages of role `function` are refused in rows",
+        "older forms of `tool_calls` and `tool`",
+        "chat templates know the newer forms only",
+    ),
+    Difference(
+        "`batch_size` of supervised and `dpo` jobs is at most the rows there are",
+        "not documented",
+        "an epoch is never less than a step",
+    ),
+    Difference(
         "`hyperparameters` is always an object, `error` is `null` when there is none",
         "sometimes absent or `{}`",
         "the SDKs' strict mode rejects OpenAI's own forms",

@@ -29,6 +29,13 @@ SIZES = {
     "eos_token_id": 2,
 }
 IDS = list(range(40))
+NTK = {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}
+LONG = {
+    "rope_type": "longrope",
+    "rope_theta": 1e4,
+    "short_factor": [1.0] * 8,
+    "long_factor": [2.0] * 8,
+}
 
 
 def _policy(kind: str, **changes: Any) -> Policy:
@@ -52,6 +59,8 @@ def _policy(kind: str, **changes: Any) -> Policy:
         ("mixtral", {}),
         ("granite", {"logits_scaling": 3.0, "residual_multiplier": 0.2}),
         ("cohere", {"logit_scale": 0.3}),
+        ("llama", {"rope_parameters": NTK, "max_position_embeddings": 60}),
+        ("phi3", {"rope_parameters": LONG, "original_max_position_embeddings": 60}),
     ],
 )
 def test_plain_decoders_pass(kind: str, changes: dict[str, Any]) -> None:
@@ -69,6 +78,12 @@ def test_plain_decoders_pass(kind: str, changes: dict[str, Any]) -> None:
         ("rwkv", {"attention_hidden_size": 48}, "packed rows differ"),
         ("lfm2", {"full_attn_idxs": [1]}, "packed rows differ"),
         ("bert", {}, "packed rows differ"),
+        ("llama", {"rope_parameters": NTK, "max_position_embeddings": 50}, "beyond 50 tokens"),
+        (
+            "phi3",
+            {"rope_parameters": LONG, "original_max_position_embeddings": 50},
+            "beyond 50 tokens.* rows have up to 60 tokens",
+        ),
     ],
 )
 def test_others_are_refused(kind: str, changes: dict[str, Any], said: str) -> None:

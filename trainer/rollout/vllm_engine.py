@@ -77,7 +77,8 @@ class VllmEngine:
             **_cpu_cache(model_path, dtype, sequences * max_model_len),
         )
         self._sleeps = sleeps and torch.cuda.is_available()
-        self._adapters = Path(tempfile.mkdtemp(prefix="rft-adapters-")) if adapters else None
+        # Deleted with this object, or at the end of the process.
+        self._adapters = tempfile.TemporaryDirectory(prefix="rft-adapters-") if adapters else None
         self._lora_request: Any = None
         self._version = 0
         self._end_ids = sorted(end_ids)
@@ -131,7 +132,7 @@ class VllmEngine:
         self._version += 1
         self._wake()
         if self._adapters is not None:
-            self._load_adapter(policy, self._adapters / f"v{self._version}")
+            self._load_adapter(policy, Path(self._adapters.name) / f"v{self._version}")
         else:
             self._llm.collective_rpc(
                 "reload_weights", kwargs={"weights_iterator": policy.sampler_weights()}
