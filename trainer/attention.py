@@ -101,8 +101,15 @@ class Layout:
             family = (part[key] == 0) | (part[query] == part[key])
             return together & family & (key <= query)
 
+        # Compiled, it never makes the mask over all pairs of tokens.
         return create_block_mask(
-            may_see, B=None, H=None, Q_LEN=len(part), KV_LEN=len(part), device=part.device
+            may_see,
+            B=None,
+            H=None,
+            Q_LEN=len(part),
+            KV_LEN=len(part),
+            device=part.device,
+            _compile=part.is_cuda,
         )
 
 
