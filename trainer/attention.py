@@ -21,11 +21,12 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from trainer.attention_gradient import attention_gradient
+
 #: The name under which models ask for it.
 NAME = "shared_prompt"
 
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 #: What other attentions take into account and this one does not, by transformers' names.
 _UNSUPPORTED = ("softcap", "s_aux")
@@ -201,10 +202,9 @@ class _GroupAttention(torch.autograd.Function):
             part = slice(span.middle, span.end)
             due = _fold(_grid(grad_out[part], span), kv)
             attended = _fold(_grid(out[part], span), kv)
-            gq, gk, gv = _backward(
-                due, q, k, v, attended, sums[2 * index + 1], 0.0, False,
-                attn_mask=mask, scale=ctx.scale,
-            )  # fmt: skip
+            gq, gk, gv = attention_gradient(
+                due, (q, k, v), attended, sums[2 * index + 1], mask=mask, scale=ctx.scale
+            )
             grad_q[part] = _unfold(gq, span, len(query))[span.slots]
             from_completions = []
             for grad, g in ((grad_k, gk), (grad_v, gv)):
@@ -214,8 +214,8 @@ class _GroupAttention(torch.autograd.Function):
             q, k, v = _prompt(rows, span)
             part = slice(span.start, span.middle)
             due, attended = (x[part].transpose(0, 1)[None] for x in (grad_out, out))
-            gq, gk, gv = _backward(
-                due, q, k, v, attended, sums[2 * index], 0.0, True, scale=ctx.scale
+            gq, gk, gv = attention_gradient(
+                due, (q, k, v), attended, sums[2 * index], mask=None, scale=ctx.scale
             )
             grad_q[part] = gq[0].transpose(0, 1)
             for grad, g, more in zip((grad_k, grad_v), (gk, gv), from_completions, strict=True):

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
-from trainer import attention
+from trainer import attention, attention_gradient
 from trainer.attention import Layout
 
 PROMPTS = [5, 2, 40]
@@ -62,7 +62,11 @@ def with_gradients(way: object, dtype: torch.dtype = torch.float32) -> list[Tens
     return [out, *(x.grad for x in given if x.grad is not None)]
 
 
-def test_equals_one_mask_over_all_in_value_and_gradient() -> None:
+@pytest.mark.parametrize("most", [0, attention_gradient.MOST_SCORES])
+def test_equals_one_mask_over_all_in_value_and_gradient(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(attention_gradient, "MOST_SCORES", most)
     for got, want in zip(with_gradients(packed), with_gradients(plain), strict=True):
         torch.testing.assert_close(got, want, atol=2e-6, rtol=1e-5)
 
