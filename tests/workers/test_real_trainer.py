@@ -19,6 +19,9 @@ from workers.validation import validate_waiting
 
 pytestmark = pytest.mark.slow
 
+#: Metrics that two runs of one job need not share.
+MEASURED_ANEW = frozenset({"timing", "throughput", "memory", "grader_latency_mean_s", "graders"})
+
 
 class RealLab(Lab):
     """A lab that starts the real trainer."""
@@ -75,21 +78,14 @@ def queued(lab: Lab) -> str:
 
 
 def numbers(lab: Lab, job_id: str) -> list[dict[str, object]]:
-    """All that the steps measured, but for what a clock measured."""
+    """All that the steps measured, but for time and memory."""
     with lab.context.sessions() as session:
         steps = session.scalars(
             select(Metric.data)
             .where(Metric.job_id == job_id, Metric.phase.in_(("warm_start", "rl")))
             .order_by(Metric.phase.desc(), Metric.step)
         )
-        return [
-            {
-                k: v
-                for k, v in data.items()
-                if k not in ("timing", "grader_latency_mean_s", "graders")
-            }
-            for data in steps
-        ]
+        return [{k: v for k, v in data.items() if k not in MEASURED_ANEW} for data in steps]
 
 
 def kill_trainer_after_checkpoint(lab: Lab, job_id: str, running: Running) -> None:
@@ -144,6 +140,7 @@ def test_real_dry_run_leaves_a_report_that_the_api_shows(real_lab: Lab) -> None:
 def test_real_look_before_the_first_step_is_an_event(real_lab: Lab) -> None:
     job_id = queued(real_lab)
     real_lab.run()
-    (look,) = [e for e in real_lab.events(job_id) if e.data and "groups" in e.data]
+    events = real_lab.events(job_id)
+    (look,) = [e for e in events if e.data and isinstance(e.data.get("groups"), dict)]
     assert (look.phase, look.step) == ("rl", 1)
     assert "groups" in look.message
