@@ -1,10 +1,11 @@
 """What methods that learn from fixed rows have in common: nothing is sampled, nothing graded."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from core.methods.ranges import BATCH_SIZE, COUNT, EPOCHS, POSITIVE, Auto, Block, Range
+from core.methods.adapter import LoraAlpha, LoraRank, LoraTargets, Quantization
+from core.methods.ranges import BATCH_SIZE, COUNT, EPOCHS, POSITIVE, Auto, Block
 
 
 class OfflineHyperparameters(Block):
@@ -31,15 +32,7 @@ class OfflineHyperparameters(Block):
     eval_samples: Annotated[int | Auto, BeforeValidator(COUNT)] = Field(
         "auto", description="Validation rows per look; the end of an epoch takes all of them."
     )
-    lora_rank: Annotated[int | Auto, BeforeValidator(Range(int, 1, 512, zero=True))] = Field(
-        "auto", description="Rank of the LoRA adapter; 0 trains the full weights."
-    )
-    lora_alpha: Annotated[float | Auto, BeforeValidator(POSITIVE)] = Field(
-        "auto", description="Scale of the adapter; its output is multiplied by alpha / rank."
-    )
-    lora_targets: list[str] | Literal["auto", "all-linear"] = Field(
-        "auto", min_length=1, description="Names of the linear layers that carry an adapter."
-    )
-    quantization: Literal["none", "nf4"] = Field(
-        "none", description="`nf4` trains the adapter on a base in 4 bits, where bitsandbytes is."
-    )
+    lora_rank: LoraRank = "auto"
+    lora_alpha: LoraAlpha = "auto"
+    lora_targets: LoraTargets = "auto"
+    quantization: Quantization = "none"

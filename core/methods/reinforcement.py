@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from core.methods.adapter import LoraAlpha, LoraRank, LoraTargets, Quantization
 from core.methods.limits import ReinforcementLimits
 from core.methods.ranges import (
     BATCH_SIZE,
@@ -64,18 +65,10 @@ class Hyperparameters(Block):
     kl_coefficient: Annotated[float | Auto, BeforeValidator(Range(float, 0, 10))] = Field(
         "auto", description="Weight of the penalty for moving away from the starting model."
     )
-    lora_rank: Annotated[int | Auto, BeforeValidator(Range(int, 1, 512, zero=True))] = Field(
-        "auto", description="Rank of the LoRA adapter; 0 trains the full weights."
-    )
-    lora_alpha: Annotated[float | Auto, BeforeValidator(POSITIVE)] = Field(
-        "auto", description="Scale of the adapter; its output is multiplied by alpha / rank."
-    )
-    lora_targets: list[str] | Literal["auto", "all-linear"] = Field(
-        "auto", min_length=1, description="Names of the linear layers that carry an adapter."
-    )
-    quantization: Literal["none", "nf4"] = Field(
-        "none", description="`nf4` trains the adapter on a base in 4 bits, where bitsandbytes is."
-    )
+    lora_rank: LoraRank = "auto"
+    lora_alpha: LoraAlpha = "auto"
+    lora_targets: LoraTargets = "auto"
+    quantization: Quantization = "none"
     max_steps: Annotated[int | Auto, BeforeValidator(COUNT)] = Field(
         "auto", description="Most steps to run; with `n_epochs` too, whichever ends first."
     )
