@@ -191,12 +191,6 @@ class Policy:
             self.model.save_pretrained(directory)
         self.tokenizer.save_pretrained(directory)
 
-    def merged_model(self) -> Any:
-        """The base model with the adapter folded in (a copy), or the model itself."""
-        if isinstance(self.model, PeftModel):
-            return copy.deepcopy(self.model).merge_and_unload()
-        return self.model
-
     def _hidden(self, row: PackedRow) -> Tensor:
         base = self.model.get_base_model() if isinstance(self.model, PeftModel) else self.model
         output = base.get_decoder()(

@@ -39,8 +39,9 @@ def test_names_and_values_are_those_of_the_files(
         )
         model = get_peft_model(model, config)
     policy = Policy(model, None, lora_rank=rank)
-    given = dict(policy.sampler_weights())
-    policy.merged_model().save_pretrained(tmp_path / "merged")
+    given = {name: weight.clone() for name, weight in policy.sampler_weights()}
+    merged = model.merge_and_unload() if rank else model
+    merged.save_pretrained(tmp_path / "merged")
     files = load_file(tmp_path / "merged/model.safetensors")
     assert given.keys() == files.keys()
     for name, weight in files.items():

@@ -11,7 +11,8 @@ from core.registry import Registry
 from core.settings import Settings
 from core.store import ObjectStore
 from tests.fakes.memory_store import MemoryStore
-from tests.workers.lab import Lab
+from tests.fakes.tiny_model import make_tiny_model
+from tests.workers.lab import Lab, RealLab
 from workers.context import Context
 
 MODELS = """
@@ -76,3 +77,12 @@ def context(settings: Settings, store: MemoryStore) -> Iterator[Context]:
         create_project(session, "tests")
     yield Context(settings, sessions, store, Registry([], source=settings.models_file))
     engine.dispose()
+
+
+@pytest.fixture
+def real_lab(lab: Lab, tmp_path: Path) -> Lab:
+    """The lab with the real trainer and a tiny model."""
+    make_tiny_model(tmp_path / "base", positions=2048)
+    lab.context.settings.trainer_dtype = "float32"
+    lab.context.settings.trainer_threads = 1
+    return RealLab(lab.context, lab.memory, lab.project_id)

@@ -291,3 +291,11 @@ def processes_of(text: str) -> list[int]:
         if text in command and state != "Z":
             found.append(int(entry.name))
     return found
+
+
+class RealLab(Lab):
+    """A lab that starts the real trainer."""
+
+    @property
+    def conduct(self) -> Conduct:
+        return Conduct(command=(sys.executable, "-m", "trainer"), poll_s=0.05)

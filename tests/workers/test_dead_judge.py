@@ -1,6 +1,5 @@
 """A judge that is gone: the job is set aside with examples, and goes on when it is back."""
 
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -8,9 +7,7 @@ import pytest
 from bench.fake_judge import FakeJudge, Reply, Seen
 from core.models import Job
 from core.states import transition
-from tests.fakes.tiny_model import make_tiny_model
 from tests.workers.lab import Lab
-from tests.workers.test_real_trainer import RealLab
 
 pytestmark = pytest.mark.slow
 
@@ -34,14 +31,6 @@ class Mortal(FakeJudge):
         if self.left < 0:
             return Reply(status=503)
         return Reply(f'{{"result": {(len(seen.raw) % 5) / 4}}}')
-
-
-@pytest.fixture
-def judged_lab(lab: Lab, tmp_path: Path) -> Lab:
-    make_tiny_model(tmp_path / "base", positions=2048)
-    lab.context.settings.trainer_dtype = "float32"
-    lab.context.settings.trainer_threads = 1
-    return RealLab(lab.context, lab.memory, lab.project_id)
 
 
 def _job(lab: Lab, judge: FakeJudge, *, warm_start: bool) -> str:
@@ -74,27 +63,27 @@ def _job(lab: Lab, judge: FakeJudge, *, warm_start: bool) -> str:
 
 @pytest.mark.parametrize("warm_start", [False, True])
 def test_a_job_whose_judge_is_gone_is_paused_with_examples(
-    judged_lab: Lab, *, warm_start: bool
+    real_lab: Lab, *, warm_start: bool
 ) -> None:
     """Without a warm start the first step notices, with one the evaluation that chooses."""
     with Mortal(answers=0) as judge:
-        job_id = _job(judged_lab, judge, warm_start=warm_start)
-        judged_lab.run()
-    assert judged_lab.job(job_id).status == "paused", judged_lab.messages(job_id)
-    [event] = [e for e in judged_lab.events(job_id) if (e.data or {}).get("examples")]
+        job_id = _job(real_lab, judge, warm_start=warm_start)
+        real_lab.run()
+    assert real_lab.job(job_id).status == "paused", real_lab.messages(job_id)
+    [event] = [e for e in real_lab.events(job_id) if (e.data or {}).get("examples")]
     assert "could not be graded" in event.message
     assert event.level == "error"
     outcome = event.data["examples"][0]["outcome"]
     assert (outcome["kind"], outcome["grader"]) == ("model_grader_server_error", "judge")
 
 
-def test_a_job_whose_judge_came_back_goes_on(judged_lab: Lab) -> None:
+def test_a_job_whose_judge_came_back_goes_on(real_lab: Lab) -> None:
     with Mortal(answers=0) as judge:
-        job_id = _job(judged_lab, judge, warm_start=False)
-        judged_lab.run()
-        assert judged_lab.job(job_id).status == "paused"
+        job_id = _job(real_lab, judge, warm_start=False)
+        real_lab.run()
+        assert real_lab.job(job_id).status == "paused"
         judge.left = 10_000
-        with judged_lab.context.sessions.begin() as session:
+        with real_lab.context.sessions.begin() as session:
             transition(session, job_id, "queued")
-        judged_lab.run()
-    assert judged_lab.job(job_id).status == "succeeded", judged_lab.messages(job_id)
+        real_lab.run()
+    assert real_lab.job(job_id).status == "succeeded", real_lab.messages(job_id)

@@ -3,35 +3,15 @@
 import csv
 import io
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.models import File
-from tests.fakes.tiny_model import make_tiny_model
 from tests.workers.lab import Lab
-from workers.supervisor.attempt import Conduct
 from workers.validation import validate_waiting
 
 SMALL = {"batch_size": 4, "n_epochs": 2, "lora_rank": 0, "learning_rate": 0.01}
-
-
-class RealLab(Lab):
-    """A lab that starts the real trainer."""
-
-    @property
-    def conduct(self) -> Conduct:
-        return Conduct(command=(sys.executable, "-m", "trainer"), poll_s=0.05)
-
-
-@pytest.fixture
-def real_lab(lab: Lab, tmp_path: Path) -> Lab:
-    make_tiny_model(tmp_path / "base", positions=2048)
-    lab.context.settings.trainer_dtype = "float32"
-    lab.context.settings.trainer_threads = 1
-    return RealLab(lab.context, lab.memory, lab.project_id)
 
 
 def conversations(count: int, first: int = 0) -> bytes:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,31 +11,13 @@ from api.schemas.dry_runs import DryRunObject
 from core import manifest
 from core.ids import new_id
 from core.models import DRY_RUN, File, Job, Metric
-from tests.fakes.tiny_model import make_tiny_model
 from tests.workers.lab import Lab, Running, processes_of, wait_for
-from workers.supervisor.attempt import Conduct
 from workers.validation import validate_waiting
 
 pytestmark = pytest.mark.slow
 
 #: Metrics that two runs of one job need not share.
 MEASURED_ANEW = frozenset({"timing", "throughput", "memory", "grader_latency_mean_s", "graders"})
-
-
-class RealLab(Lab):
-    """A lab that starts the real trainer."""
-
-    @property
-    def conduct(self) -> Conduct:
-        return Conduct(command=(sys.executable, "-m", "trainer"), poll_s=0.05)
-
-
-@pytest.fixture
-def real_lab(lab: Lab, tmp_path: Path) -> Lab:
-    make_tiny_model(tmp_path / "base", positions=2048)
-    lab.context.settings.trainer_dtype = "float32"
-    lab.context.settings.trainer_threads = 1
-    return RealLab(lab.context, lab.memory, lab.project_id)
 
 
 def digits_grader() -> dict[str, object]:
