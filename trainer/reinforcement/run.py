@@ -71,6 +71,7 @@ class ReinforcementJob(ReinforcementParts):
     def execute(self) -> None:
         """Base evaluation, warm start, reinforcement, final evaluation, export."""
         # Before anything counts: a sampler that does not follow ruins a job without an error.
+        # It leaves the sampler with the policy's weights, whatever its own files hold.
         prompts = sorted((row.token_ids for row in self.rows), key=len)[:FOLLOWED_PROMPTS]
         check_follows(self.policy, self.collector.engine, prompts)
         resume = self.resumable
@@ -103,8 +104,6 @@ class ReinforcementJob(ReinforcementParts):
     # --- phases -------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        if not self.begins_as_base:
-            self.sync()
         self.evaluate_all("base")
         if self.method.warm_start is not None:
             self.policy.start_optimizer()
